@@ -41,7 +41,8 @@ def test_schoenauer_s_triad_does_not_stand_beside_stream_s(site, results):
     page = site.out("report", "html", "--from", str(site.folder / "results"))
     assert "triad-benchmark: performance" in page and "STREAM" not in page and "SNIC" not in page
     drawn = site.out("report", "plot", "triad", "--with", "LRZ", "--out", str(site.folder))
-    assert all("/triad-packed-" in path for path in drawn.splitlines())
+    paths = drawn.splitlines()
+    assert paths and all("/triad-packed-" in path for path in paths)
 
 
 def test_two_triads_have_tables_of_their_own(site, results):

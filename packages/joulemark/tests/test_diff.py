@@ -462,9 +462,17 @@ def test_other_options_are_no_other_side(diff):
     assert code == 2 and "in common, by the same options" in err
     code, out, _ = diff([*nb["a"], *nb["b"]], [*nb["b"], *runs(0.1, size=2000)], *JSON)
     assert code == 0 and [one["options"] for one in json.loads(out)] == ["nb=256"]
-    _, out, err = diff(nb["a"] + runs(*STEADY, size=7), nb["b"] + runs(*STEADY, size=7))
+    other = runs(*STEADY, size=7)
+    _, out, err = diff([*nb["a"], *other], [*nb["b"], *other])
     assert "only in A: " in out + err and "size 1000 (nb=192)" in out + err
     assert "size 1000 (nb=256)" in out + err
+
+
+def test_an_option_that_an_earlier_release_did_not_know_hides_no_change(diff):
+    before = runs(*STEADY, option_nb=192, manifest=manifest())
+    new = {"manifest": manifest(version="0.2"), "option_cold": "no"}
+    code, out, _ = diff(before, runs(0.06, 0.0601, 0.0599, option_nb=192, **new), *JSON)
+    assert code == 1 and [one["time_verdict"] for one in json.loads(out)] == ["slower"]
 
 
 def test_a_build_that_stands_beside_none_is_named(diff):

@@ -6,7 +6,7 @@ import random
 import statistics
 
 import pytest
-from cooked_lines import UNKNOWN, line, manifest, markdown_rows
+from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
 from hypothesis import given
 from hypothesis import strategies as some
 from joulemark.bench import cooked, interval
@@ -141,7 +141,7 @@ def test_two_ways_sizes_and_times_between_failures_are_each_told(site, results):
     rows = [row for row in markdown_rows(out) if row[0] in ("1.5 h", "1.50 h", "7 d", "7.00 d")]
     assert [row[1] for row in rows] == ["time", "energy"] * 4
     assert "own-checkpoint, mpi, 2 threads, x86_64, A CPU, size 1000: a checkpoint takes" in out
-    assert "size 2000: no restart was measured" in out
+    assert "size 2000: no right result of a restart" in out
     assert rows[0][2:] == ["146", "147", "+2.80 %", "+1.75 %"]
 
 
@@ -162,9 +162,8 @@ def test_errors_are_those_of_the_difference(site, results):
     part = time["checkpoint_s_error"] / 2.0
     assert time["interval_s_error"] / time["interval_s"] == pytest.approx(part / 2)
     assert energy["checkpoint_j_error"] == pytest.approx(math.hypot(8.0, 8.0) / 2)
-    # of the checkpoint's joules by the program's power: (J / J' - 1) t' of 2 by both instruments
-    ratio = 2 * math.hypot(8.0 / 400, 8.0 / 200)
-    alike = math.hypot(ratio, HALF)
+    # of the checkpoint's joules by the program's power, by both instruments of J / J' - 1 = 1
+    alike = 2 * math.hypot(8.0 / 400, 8.0 / 200)
     assert energy["interval_s_error"] / energy["interval_s"] == pytest.approx(alike / 2, rel=1e-3)
 
 
@@ -176,8 +175,24 @@ def test_of_one_node_s_channels_a_gain_or_an_offset_errs_by_the_difference(site,
     time, energy = records(site)
     # 4 % of 200 J by a gain; an offset, no more than 16 J of 5 s, is one of 4 s
     assert time["checkpoint_j_error"] == pytest.approx(4 * 16 / 5 / 2)
-    # a gain errs alike of the checkpoint and of the program
-    assert energy["interval_s_error"] / energy["interval_s"] == pytest.approx(HALF / 2, rel=1e-3)
+    # a gain errs alike of the checkpoint and of the program, whose power does not scatter here
+    assert energy["interval_s_error"] == 0.0
+
+
+def test_a_program_s_power_scatters_and_not_its_time_too(site, results):
+    told = {"energy_uncertainty_j": None}
+    lines = [
+        of("steps", {"time_s": one, "energy_j": 200 * one, "power_w": 200.0}, job=str(one), **told)
+        for one in TIMES
+    ]
+    lines += [
+        of("own-checkpoint", {**WRITING, "energy_j": 4000.0}, job=job, **told) for job in "123"
+    ]
+    results(*lines)
+    _, energy = records(site)
+    part = energy["checkpoint_j_error"] / energy["checkpoint_j"]
+    assert part == pytest.approx(200 * HALF / 3800, rel=1e-3)
+    assert energy["interval_s_error"] / energy["interval_s"] == pytest.approx(part / 2, rel=1e-3)
 
 
 def test_of_single_runs_one_instrument_s_errors_are_each_its_own(site, results):
@@ -226,6 +241,8 @@ def test_energies_by_different_instruments_are_no_difference(site, results):
         )
     )
     assert [one["least"] for one in records(site)] == ["time"]
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    assert "were measured by different instruments" in out
 
 
 def test_an_estimate_is_marked(site, results):
@@ -269,6 +286,26 @@ def test_a_restart_whose_energy_is_another_s_leaves_none_for_the_energy(site, re
     assert "a restart's energy is not known, or by another instrument" in out
 
 
+def test_an_estimate_of_a_restart_is_no_measured_joule(site, results):
+    lines = all_of(estimated=True)
+    results(lines[0], lines[1] | UNKNOWN, lines[2])
+    (time,) = records(site)
+    assert time["restart_j"] is None
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    assert "a restart 1.50 s;" in out or "a restart 1.50 s*" in out
+
+
+def test_a_wrong_result_is_named(site, results):
+    lines = all_of()
+    shared = of("shared-checkpoint", WRITING) | FAILED
+    results(*lines[:2], lines[2] | FAILED, shared)
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    title = "mpi, 2 threads, x86_64, A CPU, size 1000"
+    assert f"own-restart, {title}: its result is wrong" in out
+    assert f"shared-checkpoint, {title}: its result is wrong" in out
+    assert f"own-checkpoint, {title}: no right result of a restart" in out
+
+
 def test_a_program_of_no_power_has_no_energy(site, results):
     results(*all_of(power_w=0.0))
     assert [one["least"] for one in records(site)] == ["time"]
@@ -288,7 +325,8 @@ def test_failures_that_come_before_a_checkpoint_ends_leave_no_interval(site, res
 
 def test_other_options_are_no_steps_of_it(site, results):
     results(of("steps", STEPS, option_every=5), *all_of()[1:])
-    assert "with and without checkpoints" in site.refuses("report", "interval", "--mtbf", "1h")
+    said = site.refuses("report", "interval", "--mtbf", "1h")
+    assert "with and without checkpoints" in said and "by the same manifest and options" in said
 
 
 def test_two_ways_of_asking_are_told_apart(site, results):

@@ -124,6 +124,74 @@ def test_another_option_makes_another_table_and_not_one_of_each_size(site, resul
     ]
 
 
+def test_one_stray_fill_leaves_the_table_by_size_whole(site, results):
+    results(*(line(size, option_fill=fill) for size, fill in FILLS.items()), line(option_fill=5))
+    results(*(line(size, option_fill=fill) for size, fill in [*FILLS.items(), (200, 5), (100, 5)]))
+    assert [one.partition("A CPU, ")[2] for one in titles(site)] == [
+        "options fill by size",
+        "options fill=5",
+    ]
+
+
+def test_an_option_that_goes_with_the_ranks_takes_no_count_from_a_scaling(site, results):
+    offsets = {16: 0, 32: 16, 64: 16}
+    results(
+        *(
+            line(ranks=ranks, nodes=ranks // 16, threads=1, option_offset=offset)
+            for ranks, offset in offsets.items()
+        )
+    )
+    out = site.out("report", "scaling", "mod2am", "--format", "json")
+    assert [one["workers"] for one in json.loads(out)] == [1, 2, 4]
+
+
+def test_other_options_are_another_scaling(site, results):
+    results(
+        *(
+            line(threads=threads, time_s=nb / threads, option_nb=nb)
+            for nb in (1, 2)
+            for threads in (1, 2)
+        )
+    )
+    found = json.loads(site.out("report", "scaling", "mod2am", "--format", "json"))
+    assert [(one["options"], one["parallel_efficiency"]) for one in found] == [
+        ("nb=1", 1.0),
+        ("nb=1", 1.0),
+        ("nb=2", 1.0),
+        ("nb=2", 1.0),
+    ]
+
+
+def test_the_best_variant_and_the_summary_are_of_one_set_of_options(site, results):
+    results(
+        *(
+            line(variant=variant, time_s=nb * time_s, option_nb=nb)
+            for variant, time_s in (("plain", 1.0), ("blas", 0.5))
+            for nb in (1, 2)
+        )
+    )
+    out = site.out("report", "table", "mod2am", "--best", "--format", "json")
+    best = json.loads(out)
+    assert [(one["options"], one["time_s"]) for one in best] == [("nb=1", 0.5), ("nb=2", 1.0)]
+    out = site.out("report", "table", "mod2am", "--format", "markdown")
+    assert "Size 1000 (options nb=1): blas" in out and "Size 1000 (options nb=2): blas" in out
+
+
+def test_no_export_takes_other_options_for_the_same_run(site, results, tmp_path):
+    results(*(line(size, option_fill=fill) for size in (100, 200) for fill in (0.1, 0.2)))
+    report = json.loads(site.out("export", "reframe"))
+    cases = report["runs"][0]["testcases"]
+    assert len({one["unique_name"] for one in cases}) == 4
+    assert cases[0]["name"].endswith("%nodes=1 %fill=0.1")
+    site.out("export", "benchpark", "--out", str(tmp_path / "study"))
+    studies = sorted(one.parent.parent.name for one in (tmp_path / "study").rglob("results*"))
+    assert studies == [f"throughput-nodes1-ranks1-fill_0.{fill}" for fill in (1, 2)]
+    job = {"job": "7", "node": "n1"}
+    results(line(kernel="a", option_fill=1, **job), line(kernel="b", option_fill=2, **job))
+    site.out("export", "thicket", "--out", str(tmp_path / "profiles"))
+    assert len(list((tmp_path / "profiles").iterdir())) == 2
+
+
 def test_variants_are_laid_beside_each_other_by_the_same_options(site, results):
     results(
         *(line(option_fill=fill, variant="blas") for fill in (0.1, 0.2)),

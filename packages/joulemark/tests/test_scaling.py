@@ -290,6 +290,7 @@ def test_the_published_source_and_long_sizes_are_said(
     results()
     words = ("report", "scaling", "triad", "--with", "UiO", "--plot")
     site.run(*words, str(site.folder / "figures"))
+    assert texts_on_figures and legends_of_figures
     assert all(model.PUBLISHED in texts for texts in texts_on_figures)
     assert all(legend[0].endswith("strong, size 60 G") for legend in legends_of_figures)
 

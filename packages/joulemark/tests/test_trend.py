@@ -396,15 +396,39 @@ def test_sizes_and_variants_have_trends_of_their_own(trend):
 
 
 def test_a_day_of_other_options_is_no_earlier_day(trend):
-    slow = [night(4, 0.08, option_nb=1), night(5, 0.05, option_nb=192)]
-    lines = [*nights(0.05, 0.0506, 0.0498, option_nb=192), *slow]
+    by_hand = [night(4, 0.08, option_nb=1), night(5, 0.05, option_nb=192)]
+    lines = [*nights(0.05, 0.0506, 0.0498, option_nb=192), *by_hand]
     code, out, _ = trend(lines, *JSON)
     days = [(one["options"], one["day"][-2:]) for one in json.loads(out)]
-    assert code == 0 and sorted(days) == [("nb=1", "04")] + [
-        ("nb=192", day) for day in ("01", "02", "03", "05")
-    ]
+    assert code == 0 and days == [("nb=192", day) for day in ("01", "02", "03", "05")]
     _, out, _ = trend(lines, "--format", "markdown")
-    assert "A CPU, options nb=1, size 1000" in out and "A CPU, options nb=192, size 1000" in out
+    assert "A CPU, options nb=192, size 1000" in out
+    assert "Lines by other options of the program" in out
+
+
+def test_two_options_of_one_last_day_have_a_trend_each(trend):
+    lines = [
+        night(day, time_s, option_nb=nb)
+        for day in (1, 2, 3, 4)
+        for nb, time_s in ((1, 0.08), (192, 0.06 if day == 4 else 0.05 + day / 1e4))
+    ]
+    code, out, _ = trend(lines, "--format", "markdown")
+    assert code == 1 and "options nb=1, size" in out and "options nb=192, size" in out
+    assert "Lines by other options" not in out
+    assert "1 of 2 got worse" in out
+
+
+def test_options_that_were_mended_are_judged_no_more(trend):
+    slow = nights(0.05, 0.0506, 0.0498, 0.05, 0.09, option_nb=192)
+    code, _, _ = trend([*slow, night(6, 0.05, option_nb=256)])
+    assert code == 0
+
+
+def test_an_option_that_earlier_releases_did_not_know_hides_no_change(trend):
+    new = {"option_nb": 192, "option_cold": "no", "manifest": manifest(version="0.2")}
+    lines = [*nights(*EARLIER, option_nb=192), night(5, 0.06, **new)]
+    code, out, _ = trend(lines, *JSON)
+    assert code == 1 and last(out)[0] == "slower"
 
 
 def test_csv_and_json_tell_the_same(trend):

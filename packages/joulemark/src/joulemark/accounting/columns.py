@@ -155,7 +155,9 @@ COLUMNS = (
     Column("MetadataOps", 11, "requests to metadata servers", _text("MetadataOps")),
     Column("EnergyMethod", 12, "counter, integrated, model or mixed", _text("Method")),
     Column("Estimated", 9, "`estimated` (by a model) or `measured`", _estimated),
-    Column("EnergySamples", 13, "how often it was charged; a slow meter brings less", _text("Samples")),
+    Column(
+        "EnergySamples", 13, "how often it was charged; a slow meter brings less", _text("Samples")
+    ),
     Column("GapSeconds", 10, "time without a reading, on the node with most, s", _gap),
     Column("SplitPolicy", 30, "how a shared node's energy was split", _text("SplitPolicy")),
     Column("EnergyMissing", 30, "nodes whose record is missing, and why", _text("Missing")),

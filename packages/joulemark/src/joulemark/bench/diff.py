@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from joulemark import layout, units
-from joulemark.bench import cooked, manifest, stats, table, verdict
+from joulemark.bench import cooked, manifest, options, stats, table, verdict
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UsageError
 
@@ -127,8 +127,8 @@ def between(ours: list[Series], theirs: list[Series], threshold: float) -> list[
     """All that both have, tested as one family."""
     found = [
         Difference(one, other, tuple(pairs))
-        for one, other, cases in _beside(ours, theirs)
-        if (pairs := list(_pairs(one, other, cases, threshold)))
+        for one, other, sizes in _beside(ours, theirs)
+        if (pairs := list(_pairs(one, other, sizes, threshold)))
     ]
     level = verdict.level(tested(found))
     return [
@@ -142,66 +142,69 @@ def tested(found: list[Difference]) -> list[Value | None]:
     return [pair.tested(key) for one in found for pair in one.pairs for key in verdict.WORDS]
 
 
-Case = tuple[int, str]  # a size, and the program's options
-
-
-def _beside(
-    ours: list[Series], theirs: list[Series]
-) -> Iterator[tuple[Series, Series, set[Case]]]:
-    """Series of one problem and the cases in which they are laid beside each other: of one
-    manifest, or both without an equal; else two builds' difference would be that of the sides."""
+def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, Series, set[int]]]:
+    """Series of one problem and the sizes at which they are laid beside each other: by the same
+    options, and of one manifest, or both without an equal; else two builds' difference would be
+    that of the sides."""
     equal = _kinds(ours) & _kinds(theirs)
     for one in ours:
         for other in theirs:
             if stats.problem(one) != stats.problem(other):
                 continue
-            cases = _cases(one) & _cases(other)
+            told, told_there = _options(one), _options(other)
+            sizes = {
+                size
+                for size in told.keys() & told_there.keys()
+                if options.agree(told[size], told_there[size])
+            }
             if one.manifest != other.manifest:
                 has_equal = equal & _kinds([one, other])
-                cases -= {case for *_, case in has_equal}
-            yield one, other, cases
+                sizes -= {size for *_, (size, _) in has_equal}
+            yield one, other, sizes
 
 
 def _kinds(all_series: list[Series]) -> set[tuple]:
-    return {(stats.problem(one), one.manifest, case) for one in all_series for case in _cases(one)}
+    return {(stats.problem(one), one.manifest, row.case) for one in all_series for row in one.rows}
 
 
-def _cases(series: Series) -> set[Case]:
-    return {row.case for row in series.rows}
+def _options(series: Series) -> dict[int, str]:
+    """By size, of which a series has one each."""
+    return {row.size: row.options for row in series.rows}
 
 
-def _pairs(one: Series, other: Series, cases: set[Case], threshold: float) -> Iterator[Pair]:
+def _pairs(one: Series, other: Series, sizes: set[int], threshold: float) -> Iterator[Pair]:
     after = _verified(other)
     broken = _failed(other) - (_failed(one) & after.keys())
-    for case, row in _verified(one).items():
-        if case in cases and (case in after or case in broken):
-            yield Pair(row, after.get(case), case in broken, threshold)
+    for size, row in _verified(one).items():
+        if size in sizes and (size in after or size in broken):
+            yield Pair(row, after.get(size), size in broken, threshold)
 
 
-def _verified(series: Series) -> dict[Case, Row]:
-    return {row.case: row for row in series.rows if row.verified}
+def _verified(series: Series) -> dict[int, Row]:
+    return {row.size: row for row in series.rows if row.verified}
 
 
-def _failed(series: Series) -> set[Case]:
-    return {row.case for row in series.rows if not row.verified}
+def _failed(series: Series) -> set[int]:
+    return {row.size for row in series.rows if not row.verified}
 
 
 def _wrong(ours: list[Series], theirs: list[Series]) -> Iterator[str]:
     """What cannot be compared, for no run of A is right; what B made of it."""
     for one, other, both in _beside(ours, theirs):
         right = _verified(other)
-        for case in sorted(both & (_failed(one) - _verified(one).keys())):
-            now = "right" if case in right else "wrong"
-            yield f"wrong in A, so not compared: {table.title(one)}: size {case[0]}, {now} in B"
+        for size in sorted(both & (_failed(one) - _verified(one).keys())):
+            now = "right" if size in right else "wrong"
+            yield f"wrong in A, so not compared: {table.title(one)}: size {size}, {now} in B"
 
 
 def _alone(side: str, ours: list[Series], theirs: list[Series]) -> Iterator[str]:
     beside = list(_beside(ours, theirs))
     for one in ours:
-        cases = _cases(one).difference(*(both for like, _, both in beside if like is one))
-        others = {size for like, other, _ in beside if like is one for size, _ in _cases(other)}
-        if cases:
-            shown = ", ".join(_told(*case, case[0] in others) for case in sorted(cases))
+        told = _options(one)
+        sizes = told.keys() - set().union(*(both for like, _, both in beside if like is one))
+        otherwise = {size for like, other, _ in beside if like is one for size in _options(other)}
+        if sizes:
+            shown = ", ".join(_told(size, told[size], size in otherwise) for size in sorted(sizes))
             yield f"only in {side}: {table.title(one)}: size {shown}"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from joulemark import layout, units
-from joulemark.bench import manifest, stats, table
+from joulemark.bench import manifest, options, stats, table
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UsageError
@@ -99,6 +99,7 @@ class Measured:
     checkpoint_j: Value | None
     alike_s: Value | None  # how long the program without checkpoints takes for as many joules
     restart: Row | None
+    is_by_others: bool  # their energies are no values of one quantity
     restart_j: float | None  # by the same instrument
     power_w: float | None
     estimated: bool
@@ -169,13 +170,14 @@ def find(measured: list[Measurement]) -> tuple[list[Measured], list[str]]:
     """Each series of checkpoints that has steps without them beside it, size by size; and what has
     not, in words."""
     every = stats.series_of([one for one in measured if one.benchmark == BENCHMARK])
-    rows = {
-        (_alike(one), one.kernel, *row.case): (one, row)
-        for one in every
-        for row in one.rows
-        if row.verified
-    }
+    rows: dict[tuple, tuple[Series, Row]] = {}
     found, left_out = [], []
+    for one in every:
+        for row in one.rows:
+            if row.verified:
+                rows[(_alike(one), one.kernel, *row.case)] = one, row
+            else:
+                left_out.append(f"Of {_title(one, row)}: its result is wrong.")
     for (alike, kernel, *case), (one, row) in rows.items():
         way, ending, _ = kernel.partition(CHECKPOINT)
         if not ending:
@@ -183,7 +185,7 @@ def find(measured: list[Measurement]) -> tuple[list[Measured], list[str]]:
         _, steps = rows.get((alike, WITHOUT, *case), (None, None))
         _, restart = rows.get((alike, way + RESTART, *case), (None, None))
         if steps is None:
-            left_out.append(f"Of {_title(one, row)}: no right result of the steps without it.")
+            left_out.append(f"Of {_title(one, row)}: {WITHOUT_STEPS}")
         elif not (count := _checkpoints(row)):
             left_out.append(f"Of {_title(one, row)}: {UNCOUNTED}.")
         else:
@@ -202,6 +204,7 @@ def _alike(series: Series) -> tuple:
     return tuple(getattr(series, key) for key in keys)
 
 
+WITHOUT_STEPS = "no right result of the steps without it, by the same manifest and options."
 UNCOUNTED = (
     "its lines have no option_steps that is a multiple of option_every: measure it by this "
     "release's jm-io"
@@ -210,9 +213,9 @@ UNCOUNTED = (
 
 def _checkpoints(row: Row) -> int:
     """Of an iteration; 0: nobody told."""
-    options = dict(word.split("=", 1) for word in row.options.split())
+    asked = options.by_name(row.options)
     try:
-        steps, every = int(options["steps"]), int(options["every"])
+        steps, every = int(asked["steps"]), int(asked["every"])
     except (KeyError, ValueError):
         return 0
     return steps // every if 0 < every <= steps and steps % every == 0 else 0
@@ -222,7 +225,7 @@ def _measured(series: Series, row: Row, count: int, steps: Row, restart: Row | N
     checkpoint_j = alike_s = None
     if _is_told_beside(steps, row) and steps.power_w.mean:
         checkpoint_j = _energy(row, steps, count)
-        alike_s = _alike_s(row, steps, checkpoint_j.mean / steps.power_w.mean)
+        alike_s = _alike_s(row, steps, checkpoint_j)
     return Measured(
         series,
         row,
@@ -230,7 +233,10 @@ def _measured(series: Series, row: Row, count: int, steps: Row, restart: Row | N
         checkpoint_j,
         alike_s,
         restart,
-        restart.energy_j.mean if restart and _is_told_beside(steps, restart) else None,
+        stats.is_other_instrument(steps, row),
+        restart.energy_j.mean
+        if checkpoint_j and restart and _is_told_beside(steps, restart)
+        else None,
         steps.power_w.mean if checkpoint_j else None,
         row.estimated,
     )
@@ -268,17 +274,18 @@ def _energy(row: Row, steps: Row, count: int) -> Value:
     return replace(found, uncertainty=uncertainty and uncertainty / count)
 
 
-def _alike_s(row: Row, steps: Row, mean_s: float) -> Value:
-    """Of energies by their ratio, of which an instrument's wrong gain drops out, and of the
-    steps' time."""
+def _alike_s(row: Row, steps: Row, checkpoint_j: Value) -> Value:
+    """An instrument errs by what it does of the energies' ratio, of which a wrong gain drops out;
+    what scatters of a program's power does not scatter of its time, too."""
+    power_w = steps.power_w.mean
+    mean_s = checkpoint_j.mean / power_w
+    interval = uncertainty = None
+    if checkpoint_j.interval is not None:
+        of_power_s = mean_s * (steps.power_w.part("interval") or 0.0)
+        interval = math.hypot(checkpoint_j.interval / power_w, of_power_s)
     ratio = stats.ratio("energy_j", steps, row)
-    more = abs(ratio.mean - 1)
-    if not more:
-        return Value(mean_s)
-    parts = [error and error / more for error in (ratio.interval, ratio.uncertainty)]
-    if parts[0] is not None:
-        parts[0] = math.hypot(parts[0], steps.time_s.part("interval") or 0.0)
-    interval, uncertainty = (part and part * abs(mean_s) for part in parts)
+    if ratio.uncertainty is not None and ratio.mean != 1:
+        uncertainty = abs(mean_s) * ratio.uncertainty / abs(ratio.mean - 1)
     return Value(mean_s, uncertainty=uncertainty, interval=interval)
 
 
@@ -291,11 +298,15 @@ LEGEND = (
     "Young: sqrt(2 C M) of a checkpoint's time C, of the energy by the program's power; M: one "
     "failure in so long, of all nodes of the job."
 )
-NO_RESTART = "Of {}: no restart was measured, and is taken for none."
+NO_RESTART = "Of {}: no right result of a restart, which is taken for none."
 TOO_OFTEN = "Of {}: with one failure in {} few checkpoints or restarts would end: no interval."
 FREE = "Of {}: what a checkpoint takes is within its error, or below nothing: no interval."
 FREE_OF_ENERGY = (
     "Of {}: what a checkpoint draws is within its error, or below nothing: none for the energy."
+)
+BY_OTHERS = (
+    "Of {}: steps and checkpoints were measured by different instruments or channels, or by "
+    "several: none for the energy."
 )
 UNTOLD_RESTART = (
     "Of {}: a restart's energy is not known, or by another instrument: none for the energy."
@@ -372,7 +383,9 @@ def left_out(found: list[Measured], mtbfs_s: list[float]) -> Iterator[str]:
         if one.is_free:
             yield FREE.format(title)
             continue
-        if one.is_free_of_energy:
+        if one.is_by_others:
+            yield BY_OTHERS.format(title)
+        elif one.is_free_of_energy:
             yield FREE_OF_ENERGY.format(title)
         elif one.checkpoint_j and one.restart and one.restart_j is None:
             yield UNTOLD_RESTART.format(title)

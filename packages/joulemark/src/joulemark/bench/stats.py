@@ -6,10 +6,10 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from joulemark.bench import manifest
+from joulemark.bench import manifest, options
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.manifest import Manifest
 from joulemark.errors import UsageError
@@ -168,7 +168,7 @@ class Series:
     nodes: int = 0  # 0: not told
     predicted: bool = False  # by a model; nothing of it was measured
     manifest: Manifest | None = None
-    options: str = ""  # of which one size of this kernel was measured with several
+    options: str = ""  # `fill=0.15`, where a size of this kernel was measured with several
     apart: str = (
         ""  # what of these and its manifest tells it from others of this kernel and machine
     )
@@ -215,11 +215,10 @@ def series_of(measurements: list[Measurement], wanted: str | None = None) -> lis
         names = sorted({m.kernel for m in measurements} | {m.benchmark for m in measurements})
         known = f"there are: {', '.join(names)}" if names else "there are no measurements"
         raise UsageError(f"KERNEL {wanted}: nothing was measured; {known}")
-    varied = _varied(chosen)
+    label = by_options(chosen)
     groups: dict[tuple, list[Measurement]] = {}
     for one in chosen:
-        options = _of_names(one.options, varied[_machine(one)])
-        groups.setdefault((*(getattr(one, key) for key in _KEY), options), []).append(one)
+        groups.setdefault((*(getattr(one, key) for key in _KEY), label(one)), []).append(one)
     order = {one.kernel: index for index, one in reversed(list(enumerate(chosen)))}
     return _told_apart(
         Series(**dict(zip((*_KEY, "options"), key)), rows=_rows(groups[key]))
@@ -229,22 +228,14 @@ def series_of(measurements: list[Measurement], wanted: str | None = None) -> lis
     )
 
 
-def _varied(measurements: list[Measurement]) -> dict[tuple, set[str]]:
-    """Of each kernel and machine the options of which a size was measured with several values:
-    one that goes with the size, as mod2as's fill may, makes a table no other one."""
-    asked: dict[tuple, set[str]] = {}
+def by_options(measurements: Iterable[Measurement]) -> Callable[[Measurement], str]:
+    """What tells a run's options from those of others of its kernel, machine and size."""
+    runs: dict[tuple, list[tuple[tuple, str]]] = {}
     for one in measurements:
-        asked.setdefault((_machine(one), one.size), set()).add(one.options)
-    found: dict[tuple, set[str]] = {}
-    for (machine, _), options in asked.items():
-        words = [set(one.split()) for one in options]
-        own = set.union(*words) - set.intersection(*words)
-        found.setdefault(machine, set()).update(word.partition("=")[0] for word in own)
-    return found
-
-
-def _of_names(options: str, names: set[str]) -> str:
-    return " ".join(word for word in options.split() if word.partition("=")[0] in names)
+        line = (one.size, one.threads, one.ranks, one.nodes)
+        runs.setdefault(_machine(one), []).append((line, one.options))
+    labels = {machine: options.labels(lines) for machine, lines in runs.items()}
+    return lambda one: labels[_machine(one)][one.options]
 
 
 def _told_apart(found: Iterable[Series]) -> list[Series]:
@@ -261,8 +252,8 @@ def _told_apart(found: Iterable[Series]) -> list[Series]:
 
 def apart(builds: str, *series: Series) -> str:
     """As a title has it: what tells builds apart, and the options that others have otherwise."""
-    options = next((one.options for one in series if one.options), "")
-    return ", ".join(filter(None, (builds, options and f"options {options}")))
+    told = next((one.options for one in series if one.options), "")
+    return ", ".join(filter(None, (builds, told and f"options {told}")))
 
 
 def problem(series: Series) -> tuple:

@@ -177,8 +177,8 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
     if not found:
         variants = ", ".join(sorted({series.variant for series in all_series}))
         raise UsageError(
-            f"--compare {before},{after}: no two such series of one machine and manifest; "
-            f"variants: {variants}"
+            f"--compare {before},{after}: no two such series of one machine, manifest and "
+            f"options; variants: {variants}"
         )
     return [_ratios(one, other) for one, other in found]
 
@@ -254,7 +254,10 @@ def _summary_line(one: Series, other: Series) -> list[str]:
         return []
     best, plain = common[-1], rows[common[-1].case]
     speed = with_error(stats.ratio("performance", plain, best))
-    text = f"Size {best.size}: {other.variant} ({other.threads} thr.) runs at {speed} times "
+    apart = f" ({one.apart})" if one.apart else ""
+    text = (
+        f"Size {best.size}{apart}: {other.variant} ({other.threads} thr.) runs at {speed} times "
+    )
     text += f"the {one.unit.replace('F', 'GF')} of {one.variant} ({one.threads} thr.)"
     if gain := stats.ratio("efficiency", plain, best):
         estimate = mark("efficiency", plain, best)

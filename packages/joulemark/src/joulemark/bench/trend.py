@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from joulemark import layout, units
-from joulemark.bench import manifest, stats, table, verdict
+from joulemark.bench import manifest, options, stats, table, verdict
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.diff import QUANTITIES
 from joulemark.bench.manifest import Manifest
@@ -29,6 +29,10 @@ MARK = "*"
 LEGEND_OTHERS = (
     f"{MARK}: measured by other instruments or channels than the last line's, or by several, or "
     "by a model: it is in no ratio of energies, for it is another quantity."
+)
+UNLIKE = (
+    "Lines by other options of the program than those of a problem's last day are in no table: "
+    "`report table` has them."
 )
 
 
@@ -53,6 +57,7 @@ class Trend:
     points: tuple[Point, ...]
     threshold: float
     apart: str = ""  # what tells the last manifest from others of that day; other options
+    has_unlike: bool = False  # whether others by other options are left out
     level: float = stats.ALPHA  # of the family that it is tested in
 
     @property
@@ -161,22 +166,36 @@ def _of_one_more(values: list[Value], jobs: int) -> tuple[float, float]:
 def find(measured: list[Measurement], kernel: str, threshold: float, zone: Zone) -> list[Trend]:
     """Each problem, size and options of a kernel, or of all kernels of a benchmark, tested as one
     family; zone: of the days."""
-    series = {
-        (stats.problem(one), row.case): one
-        for one in stats.series_of(measured, kernel)
-        for row in one.rows
-    }
-    points: dict[tuple, list[Point]] = {key: [] for key in series}
+    points: dict[tuple, list[Point]] = {}
+    titles = {}
+    for one in stats.series_of(measured, kernel):
+        for row in one.rows:
+            points[stats.problem(one), row.size] = []
+            titles[stats.problem(one), row.case] = one
     wanted = [one for one in measured if kernel in (one.kernel, one.benchmark)]
     for point in _points(wanted, zone):
-        points[stats.problem(point.series), point.row.case].append(point)
-    found = [
-        replace(one, apart=stats.apart(one.apart, series[key]))
-        for key, days in points.items()
-        for one in _of_builds(days, threshold)
-    ]
+        points[stats.problem(point.series), point.row.size].append(point)
+    found = []
+    for (problem, _), days in points.items():
+        lines = list(_of_options(days))
+        has_unlike = len({id(point) for own in lines for point in own}) < len(days)
+        for one in (one for own in lines for one in _of_builds(own, threshold)):
+            apart = stats.apart(one.apart, titles[problem, one.last.row.case])
+            found.append(replace(one, apart=apart, has_unlike=has_unlike))
     level = verdict.level(tested(found))
     return [replace(one, level=level) for one in found]
+
+
+def _of_options(points: list[Point]) -> Iterator[list[Point]]:
+    """Those of each set of options that ran on the last day, with earlier ones that agree."""
+    day = points[-1].day
+    for told in dict.fromkeys(point.row.options for point in points if point.day == day):
+        yield [
+            point
+            for point in points
+            if point.row.options == told
+            or (point.day < day and options.agree(point.row.options, told))
+        ]
 
 
 def _of_builds(points: list[Point], threshold: float) -> Iterator[Trend]:
@@ -277,6 +296,7 @@ def notes(found: list[Trend], zone: Zone) -> list[str]:
     worse, unknown = sum(one.is_worse for one in found), sum(one.has_too_few for one in found)
     why = f"{unknown} of {len(found)} not judged: that takes {FEWEST} earlier days."
     lines = [LEGEND, *([LEGEND_OTHERS] if any(one.has_others for one in found) else [])]
+    lines += [UNLIKE] if any(one.has_unlike for one in found) else []
     lines += [f"Days: {zone.name}.", verdict.told(tested(found), found[0].threshold)]
     return [*lines, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
 

@@ -10,11 +10,11 @@ from joulemark.commands.arguments import number
 SUMMARY = "tell what got slower or costlier between two sets of benchmark results"
 EPILOG = """\
 A and B are cooked files, or folders with *.cooked.jsonl, such as before and after a new compiler.
-For each kernel and size that both have: time, performance, energy and operations per joule with
-their errors at 95 %, the ratio B / A, and verdicts: faster or slower, thriftier or costlier, else
-`not told apart`. The title says by which keys of the manifests (see `report table --help`) A and
-B differ. A manifest that both have is laid beside its equal alone, size by size, and each other
-one of A beside each other one of B.
+For each kernel and size that both have by the same options of the program: time, performance,
+energy and operations per joule with their errors at 95 %, the ratio B / A, and verdicts: faster or
+slower, thriftier or costlier, else `not told apart`. The title says by which keys of the manifests
+(see `report table --help`) A and B differ. A manifest that both have is laid beside its equal
+alone, size by size, and each other one of A beside each other one of B.
 
 Of many ratios some are beyond their ± by chance. So all times and energies of one call are tested
 together by Holm's method (Scandinavian Journal of Statistics 6, 1979): where nothing changed, at

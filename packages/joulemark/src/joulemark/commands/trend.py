@@ -10,9 +10,11 @@ from joulemark.commands.report import sources
 
 SUMMARY = "tell a benchmark's results over the days, and whether the last got worse"
 EPILOG = """\
-From cooked files of many days, such as a nightly job leaves. Each problem and size has a table: a
-line a day and manifest, and by which keys the manifest changed. The day is that of the run's
-start, else of the file, by the `timezone:` of the site's joulemark.yaml, UTC without.
+From cooked files of many days, such as a nightly job leaves. Each problem and size has a table,
+and each set of the program's own options that ran on its last day: a line a day and manifest, and
+by which keys the manifest changed. Lines by other options are left out, but those of a release
+that did not know one of them. The day is that of the run's start, else of the file, by the
+`timezone:` of the site's joulemark.yaml, UTC without.
 
 The last line is laid beside the median of all earlier ones: slower or faster, costlier or
 thriftier, where it is farther off than one more day may be (by the scatter of the earlier days and

@@ -72,7 +72,7 @@ def add_pending(session: Session, found: Iterable[tuple[str, int]]) -> None:
 
 
 def set_pending(session: Session, cluster: str, job: int, pending: bool) -> None:
-    """Notes that lines of a shared channel, a price or storage that concern a job may still come."""
+    """Notes that lines of a shared channel, price or storage that concern a job may yet come."""
     if not pending:
         session.run("DELETE FROM pending WHERE cluster = ? AND job = ?", (cluster, job))
         return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from joulemark import output
+from joulemark.bench import stats
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import cali, figures
 from joulemark.bench.export.figures import Figure
@@ -72,19 +73,22 @@ def files(measurements: Iterable[Measurement], scaling: str) -> Iterator[tuple[s
 
 def _workspaces(measurements: Iterable[Measurement], scaling: str) -> dict[str, list[Experiment]]:
     programs: dict[tuple, list[Profile]] = {}
-    for profile in profiles(_placed(measurements)):
+    placed = list(_placed(measurements))
+    label = stats.by_options(placed)
+    for profile in profiles(placed):
         one = profile.first
         # One curve has no estimates beside joules that were measured.
-        key = (figures.cluster(one), figures.ESTIMATED in profile.energy_source)
+        key = (figures.cluster(one), figures.ESTIMATED in profile.energy_source, label(one))
         key += tuple(getattr(one, name) for name in _STUDY)
         programs.setdefault(key, []).append(profile)
     found: dict[str, list[Experiment]] = {}
-    for (cluster, is_estimate, *_), same in programs.items():
+    for (cluster, is_estimate, told_options, *_), same in programs.items():
         one = same[0].first
         for constant, study in _studies(same, scaling).items():
             what = f"{constant:g}" if scaling == WEAK else constant
             parts = (one.benchmark, f"{one.variant}-threads{one.threads}")
             told = f"-{figures.ESTIMATED}" if is_estimate else ""
+            told += f"-{told_options}" if told_options else ""
             parts += (f"{scaling}-{what}{told}", cluster)
             path = _unused("/".join(map(figures.as_file_name, parts)), found)
             found[path] = _experiments(study, constant if scaling == WEAK else None)

@@ -11,7 +11,7 @@ from joulemark.bench.export import cali, figures
 
 # What all kernels of a profile have in common.
 _KEY = ("benchmark", "variant", "size", "threads", "ranks", "nodes", "target", "cpu", "device")
-_KEY += ("job", "node", "unit", "manifest")
+_KEY += ("job", "node", "unit", "manifest", "options")
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,9 @@ def _told(time_s: float) -> str:
 
 
 def _case(one: Measurement) -> dict:
-    parameters = " ".join(f"%{key}={getattr(one, key)}" for key in PARAMETERS)
-    name = f"{one.benchmark} {parameters}"
+    parameters = [f"%{key}={getattr(one, key)}" for key in PARAMETERS]
+    parameters += [f"%{word}" for word in one.options.split()]  # ReFrame averages runs of one name
+    name = " ".join([one.benchmark, *parameters])
     system, partition = figures.cluster(one), one.target or PARTITION
     manifest = figures.manifest(one)
     verdict = {"result": SUCCESS, "fail_phase": None, "fail_reason": None}

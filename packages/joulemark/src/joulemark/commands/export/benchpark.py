@@ -12,11 +12,11 @@ EPILOG = """\
 A folder of workspaces, BENCHMARK/VARIANT-threadsN/SCALING-.../CLUSTER, each with
 experiments/.../NAME.cali, which `benchpark analyze` and `benchpark query` read, and with
 results.latest.json, the figures of merit as Ramble writes them. A workspace is one study: one
-version and manifest of one benchmark; runs with estimated joules are another study. A problem that
-ran again is an experiment of its own, NAME-2; `benchpark analyze` draws these as lines
-(--chart-kind line), not as an area, and `ramble results report` has to be told which
-(--pandas-where 'jobid == "12"'), as of a benchmark of several kernels, its contexts
-('context == "triad"').
+version, manifest and set of options of one benchmark; runs with estimated joules are another. A
+problem that ran again is an experiment of its own, NAME-2; `benchpark analyze` draws these as
+lines (--chart-kind line), not as an area, and `ramble results report` has to be told which
+(--pandas-where 'jobid == "12"'), as of a benchmark of several kernels, its contexts ('context ==
+"triad"').
 
 Metrics and metadata are those of `joulemark export thicket`, with the time as Caliper's
 `Avg time/rank (exc)`, `Calls/rank (max)` 1, because all is of one iteration, and Benchpark's own

@@ -14,13 +14,14 @@ results, which is made where there is none, and whose id is printed. The same re
 session, which is there once.
 
 Each run is a test, such as `mod2am %kernel=mod2am %variant=blas %size=1000 %threads=2 %ranks=1
-%nodes=1`; its system is the node's name without its number, its partition the target, its
-environment the compiler, and its time of completion that of its begin. Performance variables, of
-one iteration, in SI units: time_s, time_spread_s (k=1), operations, performance, energy_j,
-energy_uncertainty_j (k=2, the instrument's), power_w, efficiency (operations per joule). Their
-units are F/s, J, F/J, ...; `J (estimated)` is a model's, never averaged or compared with what was
-measured. The manifest's keys, energy_source, cpu and device are attributes to group and filter by.
-A result that failed its verification is a test that failed in its sanity phase, without figures.
+%nodes=1`, and the program's own options (`%fill=0.15`); its system is the node's name without its
+number, its partition the target, its environment the compiler, and its time of completion that of
+its begin. Performance variables, of one iteration, in SI units: time_s, time_spread_s (k=1),
+operations, performance, energy_j, energy_uncertainty_j (k=2, the instrument's), power_w,
+efficiency (operations per joule). Their units are F/s, J, F/J, ...; `J (estimated)` is a model's,
+never averaged or compared with what was measured. The manifest's keys, energy_source, cpu and
+device are attributes to group and filter by. A result that failed its verification is a test that
+failed in its sanity phase, without figures.
 
 examples:
   joulemark export reframe --from results/ --out report.json

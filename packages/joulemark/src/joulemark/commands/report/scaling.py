@@ -15,11 +15,12 @@ From cooked files of runs with several counts of nodes, of ranks or, where all h
 threads, such as job-templates/scaling.sbatch leaves; tables 100 to 110 of PRACE-1IP D9.3.3 are of
 STREAM over threads (UiO), mod2am (BSC-1), Hydro (BSC-1, CaSToRC, LRZ) and Linpack (BSC-1, CaSToRC,
 LRZ) over nodes. A size that ran on several counts is a strong series; where none did, the largest
-size of each count is a weak one. Energy is the sum over the nodes; power is energy over time.
-`*`: an energy efficiency by other channels than the first line's, such as those of more GPUs.
---plot draws performance, parallel efficiency and energy efficiency over the workers, and
-performance against power. Where nothing of this machine can stand beside published series, a
-line on stderr says why.
+size of each count is a weak one. Energy is the sum over the nodes; power is energy over time. Each
+manifest has a series, and each set of the program's own options, where one size and count was
+measured with several. `*`: an energy efficiency by other channels than the first line's, such as
+those of more GPUs. --plot draws performance, parallel efficiency and energy efficiency over the
+workers, and performance against power. Where nothing of this machine can stand beside published
+series, a line on stderr says why.
 
 examples:
   joulemark report scaling hydro --from results/ --with LRZ,CaSToRC --plot figures
