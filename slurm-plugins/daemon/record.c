@@ -68,7 +68,7 @@ static uint64_t meter_uj(const jm_meter *meter) {
 }
 
 /* A region within another has the name "outer/inner", and its parent's name beside it. */
-static void put_region(FILE *out, const jm_region_book *book, int index) {
+static void put_region(FILE *out, const jm_region_book *book, int index, bool is_known) {
     const jm_region *region = &book->list[index];
     char path[JM_REGION_DEPTH_MAX * JM_REGION_NAME_MAX];
     jm_region_path(book, index, path, sizeof path);
@@ -81,6 +81,13 @@ static void put_region(FILE *out, const jm_region_book *book, int index) {
     else
         fprintf(out, "null");
     const jm_meter *whole = &region->inclusive, *own = &region->exclusive;
+    if (!is_known) {
+        fprintf(out,
+                ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": null, "
+                "\"uncertainty_uj\": null}",
+                region->count, (double)whole->duration_ns / 1e9);
+        return;
+    }
     fprintf(out,
             ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
             ", \"uncertainty_uj\": %.0f, \"exclusive_seconds\": %.9f, \"exclusive_uj\": %" PRIu64
@@ -90,13 +97,13 @@ static void put_region(FILE *out, const jm_region_book *book, int index) {
             meter_uncertainty_uj(own));
 }
 
-static void put_regions(FILE *out, const jm_region_book *book) {
+static void put_regions(FILE *out, const jm_region_book *book, bool is_known) {
     if (book->refused > 0)
         fprintf(out, "\"marks_lost\": %" PRIu64 ", ", book->refused);
     fprintf(out, "\"regions\": [");
     for (int i = 0; i < book->n; i++) {
         fputs(i ? ", " : "", out);
-        put_region(out, book, i);
+        put_region(out, book, i, is_known);
     }
     fprintf(out, "]");
 }
@@ -135,6 +142,19 @@ static void put_shares(FILE *out, const jm_account *account) {
     fprintf(out, "\n   ");
 }
 
+static void put_energy(FILE *out, const jm_estimate *estimate, double peak_w) {
+    fprintf(out, "\"energy_uj\": %" PRIu64 ", \"idle_uj\": %" PRIu64 ", \"overhead_uj\": 0,\n   ",
+            estimate->energy_uj, estimate->idle_uj);
+    put_domains(out, estimate);
+    fprintf(out, "\"average_w\": %.6f, \"peak_w\": %.6f,\n   ", estimate->mean_w, peak_w);
+    fprintf(out,
+            "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_common_uj\": %.3f, "
+            "\"uncertainty_random_uj\": %.3f, \"uncertainty_uj\": %.3f,\n   ",
+            estimate->systematic_uj, estimate->common_uj,
+            hypot(estimate->common_uj, estimate->random_uj), estimate->uncertainty_uj);
+    fprintf(out, "\"method\": \"%s\", ", method_name(estimate));
+}
+
 static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *account) {
     const jm_account *holder = account->kind == JM_ACCOUNT_EXTERN ? account->job : account;
     jm_estimate estimate = jm_ledger_estimate(ledger, holder);
@@ -146,25 +166,19 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
                          : account->opened_ns + account->active_ns;
     fprintf(out, ", \"start_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ",\n   ", account->opened_ns,
             end_ns);
-    fprintf(out, "\"energy_uj\": %" PRIu64 ", \"idle_uj\": %" PRIu64 ", \"overhead_uj\": 0,\n   ",
-            estimate.energy_uj, estimate.idle_uj);
-    put_domains(out, &estimate);
-    fprintf(out, "\"average_w\": %.6f, \"peak_w\": %.6f,\n   ", estimate.mean_w,
-            fmax(holder->peak_w, estimate.mean_w));
+    if (estimate.known)
+        put_energy(out, &estimate, fmax(holder->peak_w, estimate.mean_w));
+    else
+        fprintf(out, "\"energy_uj\": null, ");
     fprintf(out,
-            "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_common_uj\": %.3f, "
-            "\"uncertainty_random_uj\": %.3f, \"uncertainty_uj\": %.3f,\n   ",
-            estimate.systematic_uj, estimate.common_uj,
-            hypot(estimate.common_uj, estimate.random_uj), estimate.uncertainty_uj);
-    fprintf(out,
-            "\"method\": \"%s\", \"estimated\": %s, \"samples\": %" PRIu64
-            ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",
-            method_name(&estimate), estimate.method == JM_METHOD_MODEL ? "true" : "false",
-            account->samples, (double)account->gap_ns / 1e9, holder->cpus);
+            "\"estimated\": %s, \"samples\": %" PRIu64 ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64
+            ",\n   ",
+            estimate.method == JM_METHOD_MODEL ? "true" : "false", account->samples,
+            (double)account->gap_ns / 1e9, holder->cpus);
     put_shares(out, account);
     put_notes(out, account);
     put_channels(out, ledger, holder);
-    put_regions(out, &account->regions);
+    put_regions(out, &account->regions, estimate.known);
     fprintf(out, "}");
 }
 
@@ -183,6 +197,7 @@ static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char
     fprintf(out, ",\n \"accounts\": [");
 }
 
+static const char UNREAD[] = "no instrument showed a value while the job ran";
 static const char UNREADABLE[] = "some of its steps cannot be read of the ledger";
 
 typedef struct {
@@ -275,7 +290,8 @@ int jm_record_write(const char *folder, const char *cluster, const char *node,
         unlink(file.temporary);
         return -1;
     }
-    put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid, NULL);
+    put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid,
+             jm_ledger_estimate(ledger, job).known ? NULL : UNREAD);
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
     step_writer writer = {file.out, ledger};

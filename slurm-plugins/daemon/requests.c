@@ -97,6 +97,7 @@ static void do_read(jm_requests *r, jm_client *client, const jm_packet *packet, 
         whole_job && account->job ? account->job : jm_account_holder(account);
     jm_estimate estimate = jm_ledger_estimate(&r->daemon->ledger, holder);
     add_u64(answer, "energy_uj", estimate.energy_uj);
+    add_u64(answer, "known", estimate.known);
     add_double(answer, "uncertainty_uj", estimate.uncertainty_uj);
     add_double(answer, "watts", holder->current_w > 0 ? holder->current_w : estimate.mean_w);
     add_double(answer, "mean_w", estimate.mean_w);
@@ -444,6 +445,21 @@ static void add_protocol(const jm_requests *r, char *answer) {
     jm_packet_add(answer, JM_PACKET_MAX, "mixed", "%s", mixed);
 }
 
+/* Of the node's total: what was configured and could not be opened, and what showed no value yet.
+ */
+static void tell_blanks(const jm_daemon *daemon, char *answer) {
+    char left_out[JM_VALUE_MAX] = "", unread[JM_VALUE_MAX] = "";
+    for (int i = 0; i < daemon->sampler.n_left_out; i++)
+        add_word(left_out, daemon->sampler.left_out[i].name);
+    for (int c = 0; c < daemon->ledger.n_channels; c++) {
+        const jm_channel *channel = &daemon->ledger.channels[c];
+        if (channel->outermost && !channel->retired && !channel->has_last)
+            add_word(unread, channel->name);
+    }
+    jm_packet_add(answer, JM_PACKET_MAX, "left_out", "%s", left_out);
+    jm_packet_add(answer, JM_PACKET_MAX, "unread", "%s", unread);
+}
+
 static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
@@ -452,6 +468,7 @@ static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet
     jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", r->daemon->node);
     add_u64(answer, "accounts", (uint64_t)r->daemon->ledger.n_accounts);
     add_u64(answer, "channels", (uint64_t)r->daemon->ledger.n_channels);
+    tell_blanks(r->daemon, answer);
     add_u64(answer, "cores", r->daemon->ledger.cpus_told ? r->daemon->ledger.cpus : 0);
     add_u64(answer, "blind", r->daemon->blind);
     jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);

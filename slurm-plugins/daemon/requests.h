@@ -19,7 +19,7 @@
  *
  * - read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
  *   scope=job or scope=step, of who only shows it. Answers told_ns energy_uj uncertainty_uj watts
- *   mean_w estimated gap_s seconds
+ *   mean_w estimated gap_s seconds, known (0: no instrument showed a value, and energy_uj is none)
  *
  * - close: privileged; [heard_ns], [missed=1]: its last question got no answer in time; of who
  *   asked for what Slurm has, one without heard_ns is nobody's to say
@@ -52,7 +52,8 @@
  *
  * - status: anybody. Answers version node accounts channels fault, cores (0: nobody told), lifeless
  *   (jobs' numbers: those that are open though nothing of them has been here for a while), protocol
- *   (versions), mixed (who else than our own release has asked for Slurm lately; "": nobody)
+ *   (versions), mixed (who else than our own release has asked for Slurm lately; "": nobody),
+ *   left_out (instruments that could not be opened), unread (channels without a value yet)
  */
 
 /* Who asks, on one connection. */

@@ -22,6 +22,7 @@ static const jm_error_budget ina_budget = {
 static const jm_error_budget energy_budget = {
     .relative = 0.05, .resolution_uj = 16, .jitter_s = 0.001};
 
+enum { NOISE_UW = 1000000 }; /* below zero: a few steps of a coarse sensor */
 enum { CHANNELS_MAX = 128, ENTRIES_MAX = 1024, TEXT_MAX = 64 };
 
 /* What a channel encloses, the widest first. */
@@ -408,19 +409,26 @@ static int hwmon_describe(void *opaque, jm_channel_info *channels, int capacity)
     return self->count;
 }
 
-/* Around zero a sensor's noise goes below it; energy does not. */
+/* A shunt that is wired the wrong way draws less than nothing for ever. */
+static jm_reading negative(struct channel *channel, int64_t value) {
+    jm_message_set(&channel->sensor.why, "%s: is negative, %lld: see how the sensor is wired",
+                   channel->sensor.path, (long long)value);
+    return (jm_reading){.why = channel->sensor.why.text};
+}
+
+/* Around zero a power's noise goes below it; energy does not. */
 static jm_reading read_channel(struct channel *channel) {
     int64_t value, current_ma = 1;
     if (!jm_sensor_read(&channel->sensor, &value))
         return (jm_reading){.why = channel->sensor.why.text};
     if (channel->current.fd >= 0 && !jm_sensor_read(&channel->current, &current_ma))
         return (jm_reading){.why = channel->current.why.text};
-    if (value <= 0 || current_ma <= 0)
-        return (jm_reading){.ok = true};
-    int64_t product;
+    int64_t product, noise_uw = channel->info.method == JM_METHOD_COUNTER ? 0 : NOISE_UW;
     if (__builtin_mul_overflow(value, current_ma, &product))
         return (jm_reading){.why = "volts times amperes is beyond any sensor"};
-    return (jm_reading){.ok = true, .value = (uint64_t)product};
+    if (product < -noise_uw)
+        return negative(channel, product);
+    return (jm_reading){.ok = true, .value = product > 0 ? (uint64_t)product : 0};
 }
 
 static bool hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {

@@ -279,7 +279,7 @@ bool jm_channel_is_beyond_its_limit(const jm_channel *channel, const jm_reading 
 }
 
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
-    jm_gain gain = {.fault = channel->fault};
+    jm_gain gain = {.fault = channel->fault, .unread = !channel->has_last};
     if (channel->has_last && boot_ns - channel->last_boot_ns > max_gap_ns) {
         tell_lost(channel, boot_ns);
         gain.silent_ns = boot_ns - channel->last_boot_ns - max_gap_ns;

@@ -68,6 +68,7 @@ typedef struct {
     int64_t covered_ns; /* time the energy stands for */
     int64_t lost_ns;    /* time whose energy is unknown */
     uint64_t values;    /* how many new values it rests on */
+    bool unread;        /* it never had one, and the whole tick is lost */
     bool made_up;       /* some tell of such time, which was told as lost */
     bool settled;       /* one of them said what was held until now: a power's, a counter's step */
     const char *fault;  /* why, when something is wrong with the reading; NULL when all is well */

@@ -478,11 +478,13 @@ static void advance_node_window(jm_ledger *ledger, const jm_gain *gains, int64_t
 }
 
 /* The longest time that an outermost channel could not vouch for. */
-static int64_t lost_ns(const jm_ledger *ledger, const jm_gain *gains) {
+static int64_t lost_ns(const jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
     int64_t lost = 0;
-    for (int c = 0; c < ledger->n_channels; c++)
-        if (ledger->channels[c].outermost && gains[c].lost_ns > lost)
-            lost = gains[c].lost_ns;
+    for (int c = 0; c < ledger->n_channels; c++) {
+        int64_t own_ns = gains[c].unread ? dt_ns : gains[c].lost_ns;
+        if (ledger->channels[c].outermost && own_ns > lost)
+            lost = own_ns;
+    }
     return lost;
 }
 
@@ -525,7 +527,7 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
         ticks[c] = slice_of(ledger, c, &gains[c], dt_ns);
     charge_jobs(ledger, jobs, n, n_resting, spare_cpus, ticks);
 
-    int64_t lost = lost_ns(ledger, gains);
+    int64_t lost = lost_ns(ledger, gains, dt_ns);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
         if (rests(account))

@@ -108,6 +108,7 @@ typedef struct {
     double mean_w;
     jm_method method;
     bool mixed; /* more than one method; `method` is then the most doubtful */
+    bool known; /* false: nothing was read that tells what it used, and 0 means nothing */
 } jm_estimate;
 
 /* What Slurm was told of an account. */

@@ -120,22 +120,23 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
 }
 
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger) {
-    int failed = 0;
     memset(sampler, 0, sizeof *sampler);
     jm_health_init(&sampler->health);
     for (int i = 0; i < config->n_instruments; i++) {
         const jm_instrument_config *entry = &config->instruments[i];
-        jm_message why;
-        if (open_one(&sampler->opened[sampler->n_opened], entry, ledger, &why) == 0) {
+        jm_left_out *left_out = &sampler->left_out[sampler->n_left_out];
+        if (open_one(&sampler->opened[sampler->n_opened], entry, ledger, &left_out->why) == 0) {
             sampler->n_opened++;
             continue;
         }
         jm_error("%s:%d: instrument %s is left out: %s", config->path, entry->line, entry->name,
-                 why.text);
-        failed++;
+                 left_out->why.text);
+        jm_format(left_out->name, sizeof left_out->name, "%s", entry->name);
+        jm_format(left_out->type, sizeof left_out->type, "%s", entry->type);
+        sampler->n_left_out++;
     }
     link_parents(sampler, config, ledger);
-    return failed;
+    return sampler->n_left_out;
 }
 
 /* ---- judging ---- */
@@ -343,18 +344,30 @@ static const char *put_fault(const jm_health *health, int instrument, jm_sicknes
     return ", ";
 }
 
+static void put_head(const char *name, const char *type, bool first, FILE *out) {
+    fprintf(out, "%s{\"name\": ", first ? "" : ", ");
+    jm_json_text(out, name);
+    fputs(", \"type\": ", out);
+    jm_json_text(out, type);
+    fputs(", \"faults\": [", out);
+}
+
 void jm_sampler_put_faults(const jm_sampler *sampler, int64_t from_ns, int64_t to_ns, FILE *out) {
     fputs("\"instruments\": [", out);
     for (int i = 0; i < sampler->n_opened; i++) {
-        fprintf(out, "%s{\"name\": ", i ? ", " : "");
-        jm_json_text(out, sampler->opened[i].name);
-        fputs(", \"type\": ", out);
-        jm_json_text(out, sampler->opened[i].type);
-        fputs(", \"faults\": [", out);
+        put_head(sampler->opened[i].name, sampler->opened[i].type, i == 0, out);
         const char *comma = "";
         for (int s = 0; s < JM_SICKNESSES; s++)
             comma = put_fault(&sampler->health, i, (jm_sickness)s, from_ns, to_ns, comma, out);
         fputs("]}", out);
+    }
+    for (int i = 0; i < sampler->n_left_out; i++) {
+        const jm_left_out *left_out = &sampler->left_out[i];
+        put_head(left_out->name, left_out->type, sampler->n_opened + i == 0, out);
+        fprintf(out, "{\"what\": \"left out\", \"count\": 1, \"seconds\": %.3f, \"last\": ",
+                fmax(0, (double)(to_ns - from_ns) / 1e9));
+        jm_json_text(out, left_out->why.text);
+        fputs("}]}", out);
     }
     fputc(']', out);
 }

@@ -23,16 +23,25 @@ typedef struct {
     int64_t marks_ns;      /* CLOCK_BOOTTIME when it was last asked for marks */
 } jm_sampled;
 
+/* An instrument that could not be opened, and why. */
+typedef struct {
+    char name[JM_NAME_MAX];
+    char type[JM_NAME_MAX];
+    jm_message why;
+} jm_left_out;
+
 typedef struct {
     jm_sampled opened[JM_INSTRUMENTS_MAX];
     int n_opened;
+    jm_left_out left_out[JM_INSTRUMENTS_MAX];
+    int n_left_out;
     jm_pulse pulses[JM_CHANNELS_MAX];
     jm_health health;
 } jm_sampler;
 
 /*
  * Open every configured instrument, add its channels to the ledger and start its poller. One that
- * cannot be opened is logged and left out; the number of those is returned.
+ * cannot be opened is logged and left out, which each record says; the number of those is returned.
  */
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger);
 

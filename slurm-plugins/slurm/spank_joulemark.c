@@ -292,6 +292,10 @@ static void sum_up(void) {
         jm_handover_write(&state.output, text);
         return;
     }
+    if (jm_packet_u64(&reply, "known", 1) == 0) {
+        jm_handover_write(&state.output, "Energy: not known: no instrument showed a value\n");
+        return;
+    }
     double joules = jm_packet_double(&reply, "energy_uj", 0) / 1e6;
     double error_j = jm_packet_double(&reply, "uncertainty_uj", 0) / 1e6;
     double seconds = jm_packet_double(&reply, "seconds", 0);

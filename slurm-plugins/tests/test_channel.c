@@ -37,6 +37,14 @@ TEST(a_wrapping_counter_loses_nothing) {
     expect_equal(channel.total_uj, energy);
 }
 
+TEST(time_before_the_first_value_is_told_as_unread) {
+    jm_channel channel = sensor();
+    expect(jm_channel_settle(&channel, SECOND, 5 * SECOND).unread);
+    expect(feed(&channel, 0, 2 * SECOND).unread == false);
+    jm_channel_forget(&channel);
+    expect(jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND).unread);
+}
+
 TEST(a_counter_that_was_reset_is_a_gap_not_energy) {
     jm_channel channel = counter(0);
     feed(&channel, 5000000, SECOND);

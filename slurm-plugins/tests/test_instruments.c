@@ -231,6 +231,19 @@ TEST(jetson_multiplies_volts_and_amperes) {
     bench_value(2, 0);       /* noise below zero */
     expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
     expect(bench.channels[0].error.relative < 0.021);
+    test_write("hwmon1/curr1_input", "-1200\n");
+    bench_read(1);
+    expect(!bench.readings[0].ok);
+    expect_part(bench.readings[0].why, "is negative, -6000000: see how the sensor is wired");
+    bench_value(2, 0);
+}
+
+TEST(an_energy_below_zero_is_no_reading) {
+    test_write_all("hwmon0", "name amd_energy", "energy1_input -5");
+    expect(open_type("hwmon"));
+    bench_read(0);
+    expect(!bench.readings[0].ok);
+    expect_part(bench.readings[0].why, "is negative, -5");
 }
 
 TEST(rails_not_connected_or_switched_off_are_left_out) {

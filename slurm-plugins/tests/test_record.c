@@ -44,6 +44,31 @@ TEST(a_record_names_what_the_split_rested_on) {
     expect_part(text, "gpus-by-binding");
 }
 
+TEST(a_job_of_which_nothing_was_read_has_no_energy_and_says_so) {
+    char text[8192];
+    jm_message why;
+    jm_account *job = begin(SECOND);
+    jm_ledger_tick(&ledger, &(jm_gain){.unread = true}, 5 * SECOND);
+    expect_equal(write_record(job, &why), 0);
+    read_record(text, sizeof text);
+    expect_part(text, "\"missing\": \"no instrument showed a value while the job ran\"");
+    expect_part(text, "\"energy_uj\": null, \"estimated\": false, \"samples\": 1, "
+                      "\"gap_seconds\": 5.000000");
+    expect(!strstr(text, "uncertainty_uj"));
+}
+
+TEST(nothing_that_was_read_is_a_measured_nothing) {
+    char text[8192];
+    jm_message why;
+    jm_account *job = begin(SECOND);
+    jm_ledger_tick(&ledger, &(jm_gain){.values = 1, .covered_ns = 5 * SECOND}, 5 * SECOND);
+    expect_equal(write_record(job, &why), 0);
+    read_record(text, sizeof text);
+    expect_part(text, "\"missing\": null");
+    expect_part(text, "\"energy_uj\": 0, \"idle_uj\": 0");
+    expect_part(text, "\"gap_seconds\": 0.000000");
+}
+
 /* The common part is one of the random part, which a reader that knows it alone does not miss. */
 TEST(a_record_has_all_that_is_random_and_what_of_it_is_common) {
     char text[8192];

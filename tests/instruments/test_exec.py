@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from joulemark.accounting import noderecord
 
 from tests.cluster import wait_for
 from tests.cluster.processes import start_ticks
+from tests.peers.joulemarkd import connect, tell
 
 UIO_LOG = Path(__file__).resolve().parents[2] / "slurm-plugins/tests/fixtures/uio.log"
 UIO = [
@@ -43,6 +47,30 @@ def test_the_log_of_uio_is_taken_as_is(probe):
     assert [(reading["time"], reading["value"]) for reading in run.readings] == UIO
     kinds = {(r["method"], r["domain"], r["unit"]) for r in run.readings}
     assert kinds == {("integrated", "node", "W")}
+
+
+def test_a_meter_that_never_answers_has_told_no_zero(tmp_path, daemon):
+    """A job's 0 J +- 0 J looked measured; what could not be opened was in the log alone."""
+    gone = f"  - {{type: hwmon, name: gone, root: {tmp_path}/none}}\n"
+    (tmp_path / "records").mkdir()
+    with daemon(text_of("exec sleep 600") + gone) as running:
+        with connect(running.socket) as link:
+            tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1")
+            time.sleep(1.1)
+            told = tell(link, "read scope=step")
+            assert (told["known"], told["energy_uj"]) == ("0", "0")
+            assert float(told["gap_s"]) == pytest.approx(float(told["seconds"]), abs=0.01)
+            tell(link, "close")
+        status = running.ask("status")
+        assert (status["left_out"], status["unread"]) == ("gone", "site/exec")
+        running.ask("end job=1")
+        path = tmp_path / "records" / "test.1.n1.json"
+        wait_for(path.exists, 10, "the record")
+    record = json.loads(path.read_text())
+    assert noderecord.check(record) == []
+    assert record["missing"] == "no instrument showed a value while the job ran"
+    assert {one["energy_uj"] for one in record["accounts"]} == {None}
+    assert record["instruments"][-1]["faults"][0]["what"] == "left out"
 
 
 @pytest.mark.parametrize("follow", ["-f", "---disable-inotify -f"], ids=["told", "polling"])

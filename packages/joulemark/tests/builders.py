@@ -38,6 +38,14 @@ def account(step="job", energy_uj=100_000_000, seconds=10, start_s=0, **changes)
     }
 
 
+def unread(step="job", seconds=10):
+    """As joulemarkd writes it where no instrument showed a value."""
+    told = ("step", "start_ns", "end_ns", "estimated", "samples", "cpus", "notes", "channels")
+    known = account(step, seconds=seconds)
+    gap = {"energy_uj": None, "gap_seconds": float(seconds), "regions": []}
+    return {key: known[key] for key in told} | gap
+
+
 def record(job=12, node="n1", accounts=None, **changes):
     """A complete record of a job on a node."""
     return {

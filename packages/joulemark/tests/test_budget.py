@@ -232,6 +232,18 @@ def test_days_outside_are_not_counted(accounts):
     assert (blue["jobs"], blue["used_j"]) == (0, None)
 
 
+def test_a_budget_of_which_no_energy_is_known_is_told(accounts, monkeypatch):
+    accounts.leave(9, accounts=[builders.unread()], missing="no instrument showed a value")
+    for name, value in (("ID", 9), ("USER", "alice"), ("ACCOUNT", "green")):
+        monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+    accounts.out("merge", "--job", "9")
+    (accounts.folder / "budgets.csv").write_text(f"green,8,{FIRST},{LAST}\n")
+    _, _, err = accounts.run("budget", "--quiet")
+    assert (
+        "account green: no energy is known of its 1 job, so that nobody knows what is used" in err
+    )
+
+
 def test_who_is_over_is_held_until_there_is_a_budget_again(accounts):
     budgets(accounts, ("blue", 8), ("red", 5))
     assert accounts.run("budget", "--dry-run")[0] == 1

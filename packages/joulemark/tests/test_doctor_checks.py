@@ -110,6 +110,22 @@ def test_releases_that_are_mixed_are_named(tmp_path, monkeypatch, said, values):
     assert all("restart" in one.fix for one in found)
 
 
+@pytest.mark.parametrize(
+    ("said", "level", "value"),
+    [
+        ("left_out: pdu gpus\nunread: ", "error", "could not be opened: pdu gpus"),
+        ("left_out: \nunread: bmc/psu1", "warning", "no value yet: bmc/psu1"),
+    ],
+)
+def test_instruments_that_show_nothing_are_named(tmp_path, monkeypatch, said, level, value):
+    lines = f"version: {__version__}\nnode: n1\ncores: 2\nprotocol: 1-2\n{said}\n"
+    monkeypatch.setattr(node_checks, "ask", lambda *words: Answer(0, lines))
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=demo\n")
+    (found,) = node_checks.daemon(Site(SlurmConf(conf), "n1"))
+    assert (found.check, found.level) == ("instruments", level) and found.value.startswith(value)
+
+
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """One that is slurmctld's, a node or neither, with these lines of slurm.conf."""

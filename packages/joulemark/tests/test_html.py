@@ -236,7 +236,7 @@ def test_days_bound_usage_and_jobs(used):
     assert [row[0] for row in found.tables["Energy by user"][1:]] == ["carol"]
     assert [row[0] for row in found.tables["Jobs by energy"][1:]] == ["3"]
     found, _ = written(used, "--since", "2999-01-01")
-    assert found.tables == {} and "No job used anything in this time." in found.within("li")
+    assert found.tables == {} and "There is no record of a job in this time." in found.within("li")
 
 
 def test_nodes_of_all_jobs_are_compared(site):

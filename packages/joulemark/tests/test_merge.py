@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joulemark import store
-from joulemark.accounting import jobrecord, merge, runs
+from joulemark.accounting import columns, jobrecord, merge, runs
 from joulemark.store import nodes
 
 
@@ -236,6 +236,24 @@ def test_a_rebuild_takes_what_was_merged_since_a_time(site):
     site.out("merge", "--rebuild")
     assert site.rows(12)
     assert "--since: goes with --rebuild" in site.refuses("merge", "--since", "2026-11-26")
+
+
+def test_a_node_on_which_nothing_was_read_is_missing_and_its_time_a_gap(site):
+    why = "no instrument showed a value while the job ran"
+    site.leave(1, accounts=[builders.unread(), builders.unread("0")], missing=why)
+    site.leave(2, node="n1", accounts=[builders.unread()], missing=why)
+    site.leave(2, node="n2")
+    site.leave(3, accounts=[], missing="joulemarkd did not answer")
+    site.out("merge")
+    one, both, untold = (site.job(job)[str(job)] for job in (1, 2, 3))
+    assert (one["ConsumedEnergy_uj"], one["GapSeconds"]) == (None, 10.0)
+    assert (both["ConsumedEnergy_uj"], both["Missing"]) == (100_000_000, f"n1: {why}")
+    gap, samples = columns.BY_NAME["gapseconds"].cell, columns.BY_NAME["energysamples"].cell
+    assert [gap(row, False) for row in (one, both, untold)] == ["10.0", "10.0", ""]
+    assert [samples(row, False) for row in (one, both, untold)] == ["11", "22", ""]
+    _, out, _ = site.run("report", "jobs", "--all", "--format", "json")
+    rows = {row["job_id_raw"]: row for row in json.loads(out) if row["step"] == "job"}
+    assert [rows[job]["gap_s"] for job in (1, 2, 3)] == [10.0, 10.0, None]
 
 
 def test_job_without_any_energy_is_not_zero_joules(site):

@@ -94,8 +94,17 @@ def _estimated(row: dict, exact: bool) -> str:
     return "estimated" if row["Estimated"] else "measured"
 
 
+def _samples(row: dict, exact: bool) -> str:
+    return "" if row["Samples"] is None or _is_untold(row) else str(row["Samples"])
+
+
+def _is_untold(row: dict) -> bool:
+    """Of what no node told anything no time was seen, and none was not."""
+    return row["ConsumedEnergy_uj"] is None and not row["Samples"]
+
+
 def _gap(row: dict, exact: bool) -> str:
-    if row["GapSeconds"] is None:
+    if row["GapSeconds"] is None or _is_untold(row):
         return ""
     return f"{row['GapSeconds']:.6f}" if exact else f"{row['GapSeconds']:.1f}"
 
@@ -155,9 +164,7 @@ COLUMNS = (
     Column("MetadataOps", 11, "requests to metadata servers", _text("MetadataOps")),
     Column("EnergyMethod", 12, "counter, integrated, model or mixed", _text("Method")),
     Column("Estimated", 9, "`estimated` (by a model) or `measured`", _estimated),
-    Column(
-        "EnergySamples", 13, "how often it was charged; a slow meter brings less", _text("Samples")
-    ),
+    Column("EnergySamples", 13, "how often it was charged; a slow meter brings less", _samples),
     Column("GapSeconds", 10, "time without a reading, on the node with most, s", _gap),
     Column("SplitPolicy", 30, "how a shared node's energy was split", _text("SplitPolicy")),
     Column("EnergyMissing", 30, "nodes whose record is missing, and why", _text("Missing")),

@@ -76,6 +76,8 @@ def unlisted(session: Session, chosen: Chosen) -> list[str]:
 
 # ---- for programs ----
 
+SEEN = {"samples": "Samples", "gap_s": "GapSeconds"}
+
 
 def as_records(rows: list[dict]) -> list[dict]:
     """Plain numbers by the names of `report usage` and `joulemark job`; null: not known."""
@@ -119,10 +121,16 @@ def _record(row: dict) -> dict:
         "metadata_ops": row["MetadataOps"],
         "method": row["Method"],
         **{"estimated": bool(row["Estimated"]), "incomplete": bool(row["Incomplete"])},
-        **{"samples": row["Samples"], "gap_s": row["GapSeconds"]},
+        **_seen(row),
         **{"split_policy": row["SplitPolicy"], "missing": row["Missing"]},
         **{"faults": row["Faults"], "regions": row["Regions"], "notes": row["Notes"]},
     }
+
+
+def _seen(row: dict) -> dict[str, float | int | None]:
+    """Nothing, not 0, where no node told anything."""
+    is_told = row["Samples"] or row["ConsumedEnergy_uj"] is not None
+    return {key: row[name] if is_told else None for key, name in SEEN.items()}
 
 
 def _joules(name: str, value_uj: int | None) -> dict[str, float | int | None]:

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         with progress.shown("summing jobs"):
             states = budget.states(session, known, parents, today)
         over = budget.over(states, today)
-        output.tell(budget.unknown(states, today))
+        output.tell([*budget.unknown(states, today), *budget.unmeasured(states, today)])
         tell = (lambda line: None) if options.quiet else print
         partial = budget.partial(states, today)
         hold.settle(session, site.cluster, over, partial, tell, options.dry_run)

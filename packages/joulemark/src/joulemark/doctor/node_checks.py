@@ -71,6 +71,14 @@ def daemon(site: Site) -> Iterator[Finding]:
     if said.get("fault"):
         fix = "make room in state_dir, or mend its owner and mode"
         yield Finding("daemon", ERROR, "joulemarkd", said["fault"], fix)
+    if said.get("left_out"):
+        fix = "joulemarkd's log says why; mend it, and restart joulemarkd: no job is disturbed"
+        value = f"could not be opened: {said['left_out']}: their energy is in no job's"
+        yield Finding("instruments", ERROR, f"joulemarkd of {site.node}", value, fix)
+    if said.get("unread"):
+        fix = "joulemarkd --probe says what they answer; until the first value no energy is known"
+        value = f"no value yet: {said['unread']}"
+        yield Finding("instruments", WARNING, f"joulemarkd of {site.node}", value, fix)
     if said.get("cores") == "0":
         fix = "slurmd tells it, by slurmctld's word: its log says why it does not"
         value = "does not know how many cores Slurm gives to jobs"
@@ -184,7 +192,10 @@ def clock(site: Site) -> Iterator[Finding]:
     buffer = ctypes.create_string_buffer(
         struct.calcsize("@q") * 32
     )  # struct timex, zero: only ask
-    if ctypes.CDLL(None).adjtimex(buffer) == TIME_ERROR:
+    state = ctypes.CDLL(None).adjtimex(buffer)
+    if state < 0:
+        yield Finding("clock-sync", WARNING, "adjtimex", "does not answer", "see `timedatectl`")
+    if state == TIME_ERROR:
         fix = "run chrony or ntpd"
         yield Finding("clock-sync", WARNING, "adjtimex", "the clock is not synchronised", fix)
 

@@ -35,7 +35,10 @@ def plugin_dir(site: Site) -> Iterator[Finding]:
 
 def plugin_version(site: Site) -> Iterator[Finding]:
     """Slurm ends with a fatal error where the plugin was built for another release of it."""
-    if site.energy_plugin and site.version:
+    if site.energy_plugin and not site.version:
+        fix = "see what `scontrol -V` says: our plugins must be of Slurm's release"
+        yield Finding("release", WARNING, "Slurm", "does not tell its release", fix)
+    elif site.energy_plugin:
         built = elf.number(site.energy_plugin, "plugin_version")
         if _release(built) != site.version:
             yield _wrong_release(site, ERROR, site.energy_plugin, built)

@@ -50,7 +50,7 @@ def _usage(session: Session, chosen: Chosen) -> Iterator[Section]:
     of_all, of_months = (uses(session, period, chosen) for period in (None, "month"))
     left_out = usage.left_out(session, chosen)
     if not of_all:
-        notes = ["No job used anything in this time.", *left_out]
+        notes = ["There is no record of a job in this time.", *left_out]
         yield Section("usage", "Usage", [], notes)
         return
     zones = Zones(session)
