@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tests.cluster import Cluster
 from tests.cluster.config import service_user
@@ -19,10 +19,12 @@ BY_FOLDER = "n1"
 
 
 @contextlib.contextmanager
-def transported(cluster: Cluster) -> Iterator[Mapping[str, Peer]]:
+def transported(
+    cluster: Cluster, skip: Callable[[str, str], None]
+) -> Iterator[Mapping[str, Peer]]:
     """What can be killed of the way that the other nodes' records go."""
     if not shutil.which("mosquitto", path=PATH):
-        print("SKIPPED records by MQTT: mosquitto is not installed", flush=True)
+        skip("records by MQTT", "mosquitto is not installed")
         yield {}
         return
     assert cluster.options.build and cluster.options.build.bin

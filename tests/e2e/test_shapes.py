@@ -39,7 +39,8 @@ def shaped(cluster_of_100_w: Cluster) -> Iterator[Cluster]:
     """The books of every node balance after every test."""
     yield cluster_of_100_w
     for node in cluster_of_100_w.nodes.values():
-        assert all(channel.balanced for channel in books(node))
+        found = books(node)
+        assert found and all(channel.balanced for channel in found), found
 
 
 def wait_samples(cluster: Cluster, job: int, *steps: str, node: str = "n1") -> None:

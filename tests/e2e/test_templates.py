@@ -197,6 +197,7 @@ def test_a_template_runs_where_slurm_has_no_plugin_of_ours(build: Build) -> None
         modules = {"JOULEMARK_MODULES": str(build.modules), "JOULEMARK_ENERGY": "summary"}
         job = plain.sbatch(template("stream"), env={**knobs("stream", results), **modules})
         assert plain.wait_job(job)["State"] == "COMPLETED", plain.job_output(job)
-        assert all(line["verified"] and not line["energy_j"] for line in cooked(results))
+        lines = cooked(results)
+        assert lines and all(line["verified"] and not line["energy_j"] for line in lines)
     finally:
         plain.remove()

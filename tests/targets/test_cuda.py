@@ -69,7 +69,7 @@ def test_it_verifies_on_a_gpu_and_does_without_one(built, name, tmp_path):
     """Without a GPU, the variants of the CPU run, and those of the GPU say so and fail."""
     program, _ = built(name)
     _, lines = backends.measured(program, tmp_path, "--quick")
-    assert all(line["verified"] for line in lines)
+    assert lines and all(line["verified"] for line in lines)
     gpu = cuda.gpu()
     devices = {line["device"] for line in backends.on_device(lines) if "NVIDIA" in line["device"]}
     assert devices == ({gpu} if gpu else set())

@@ -87,6 +87,7 @@ def having_recipes(backend: str) -> list[Path]:
 def test_opencl_is_built_by_spack_and_verifies_on_pocl(installed, tmp_path):
     pocl.require()
     sources, programs = having_recipes("opencl"), installed("opencl")
+    assert sources
     for source in sources:
         _, lines = backends.measured(programs / source.name, tmp_path, "--quick")
         assert all(line["verified"] for line in backends.on_device(lines))
@@ -100,6 +101,7 @@ def test_cuda_is_built_by_spack(installed, tmp_path):
     prefix = nvcc.resolve().parents[1]
     external = EXTERNAL.format(name="cuda", version=cuda.version(nvcc), prefix=prefix)
     sources, programs = having_recipes("cuda"), installed("cuda", external)
+    assert sources
     for source in sources:
         assert cuda.is_for_a_gpu(programs / source.name)
         _, lines = backends.measured(programs / source.name, tmp_path, "--quick")
@@ -110,9 +112,10 @@ def test_the_dsps_benchmarks_are_built_by_spack_and_run(installed, tmp_path):
     prefix = c66x.toolchain()
     version = backends.must(prefix / "bin/tic6x-elf-gcc", "-dumpfullversion").strip()
     external = EXTERNAL.format(name="tic6x-elf-gcc", version=version, prefix=prefix)
-    programs = installed("dsp-c66x", external)
+    sources, programs = having_recipes("c66x"), installed("dsp-c66x", external)
+    assert sources
     words = ("--quick", "--variant", "c66x", "--min-seconds", "0.00005", "--cooked")
-    for source in having_recipes("c66x"):
+    for source in sources:
         program, cooked = programs / f"{source.name}.out", tmp_path / source.name
         header = c66x.Image(program, prefix).header()
         assert header["Machine"] == "Texas Instruments TMS320C6000 DSP family"
