@@ -149,10 +149,11 @@ def unknown(found: Iterable[State], today: date) -> list[str]:
 
 
 def unmeasured(found: Iterable[State], today: date) -> list[str]:
-    """A line for each budget of today of which no job's energy is known: 0 % used, whatever was."""
+    """A line for each budget of today of which no job's energy is known: 0 % used, as it looks."""
     return [
         f"account {one.budget.account}: no energy is known of its {jobs} "
-        f"{'job' if jobs == 1 else 'jobs'}, so that nobody knows what is used: see `joulemark doctor`"
+        f"{'job' if jobs == 1 else 'jobs'}, so that nobody knows what is used: see `joulemark "
+        "doctor`"
         for one in found
         if one.budget.is_of(today) and not one.used.energy_jobs
         if (jobs := one.used.jobs + one.undated_jobs)
