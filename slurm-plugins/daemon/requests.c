@@ -39,11 +39,11 @@ static void add_double(char *answer, const char *key, double value) {
     jm_packet_add(answer, JM_PACKET_MAX, key, "%.6f", value);
 }
 
-static jm_account *own_account(jm_requests *r, const jm_client *client) {
+static jm_account *own_account(jm_requests *r, const jm_asker *client) {
     return jm_ledger_find(&r->daemon->ledger, client->peer.pid, client->peer.pid_start);
 }
 
-static void do_open(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_open(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     const char *step = jm_packet_get(packet, "step");
     uint64_t job = jm_packet_u64(packet, "job", 0);
     if (!step || strlen(step) >= JM_STEP_MAX || job == 0 || job > UINT32_MAX) {
@@ -79,7 +79,7 @@ static void note_heard(jm_account *account, const jm_packet *packet) {
         jm_account_heard(account, (int64_t)jm_packet_u64(packet, "heard_ns", 0));
 }
 
-static void do_read(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_read(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     jm_account *account = own_account(r, client);
     if (!account) {
         jm_requests_refuse(answer, "no account is open for this process");
@@ -106,7 +106,7 @@ static void do_read(jm_requests *r, jm_client *client, const jm_packet *packet, 
     add_double(answer, "seconds", (double)holder->active_ns / 1e9);
 }
 
-static void do_close(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_close(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     jm_account *account = own_account(r, client);
     if (!account) {
         jm_requests_refuse(answer, "no account is open for this process");
@@ -120,7 +120,7 @@ static void do_close(jm_requests *r, jm_client *client, const jm_packet *packet,
     jm_daemon_close_account(r->daemon, account, true);
 }
 
-static void do_end(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_end(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     jm_message why;
     uint64_t job = jm_packet_u64(packet, "job", 0);
     uint32_t user = (uint32_t)jm_packet_u64(packet, "uid", 0);
@@ -133,7 +133,7 @@ static void do_end(jm_requests *r, jm_client *client, const jm_packet *packet, c
     }
 }
 
-static void do_node(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_node(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     (void)client;
     jm_daemon_set_cores(r->daemon, jm_packet_u64(packet, "cores", 0));
     jm_daemon_sample_if_older(r->daemon, r->daemon->ledger.window_ns, JM_ASKED_BY_PERIOD);
@@ -145,7 +145,7 @@ static void do_node(jm_requests *r, jm_client *client, const jm_packet *packet, 
                up_s > 0 ? (double)(energy_uj - r->daemon->started_uj) / 1e6 / up_s : 0);
 }
 
-static void do_books(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_books(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     (void)client;
     const jm_ledger *ledger = &r->daemon->ledger;
     uint64_t channel = jm_packet_u64(packet, "channel", 0);
@@ -162,7 +162,7 @@ static void do_books(jm_requests *r, jm_client *client, const jm_packet *packet,
 
 /* ---- regions ---- */
 
-static void stop_waiting(jm_requests *r, jm_client *client) {
+static void stop_waiting(jm_requests *r, jm_asker *client) {
     int kept = 0;
     for (int i = 0; i < r->n_waiting; i++)
         if (r->waiting[i] != client)
@@ -197,7 +197,7 @@ static void sample_for_marks(jm_requests *r) {
     r->resting = timerfd_settime(r->rest_fd, 0, &once, NULL) == 0;
 }
 
-static void wait_for_region(jm_requests *r, jm_client *client, uint32_t thread, char *answer) {
+static void wait_for_region(jm_requests *r, jm_asker *client, uint32_t thread, char *answer) {
     if (client->asked_ns == 0 && r->n_waiting == JM_WAITING_MAX) {
         jm_requests_refuse(answer, "too many processes ask for regions");
         return;
@@ -211,7 +211,7 @@ static void wait_for_region(jm_requests *r, jm_client *client, uint32_t thread, 
 }
 
 /* The account that this client's marks go to, and that it may be told of. */
-static jm_account *marked_account(jm_requests *r, jm_client *client, char *answer) {
+static jm_account *marked_account(jm_requests *r, jm_asker *client, char *answer) {
     jm_message why;
     jm_account *account = jm_daemon_marked_account(r->daemon, &client->peer, &why);
     if (!account)
@@ -245,7 +245,7 @@ static void tell_channels(const jm_ledger *ledger, const jm_account *account, ch
     jm_packet_add(answer, JM_PACKET_MAX, "channels", "%s", all ? channels : "");
 }
 
-static void do_marks(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_marks(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     jm_account *account = marked_account(r, client, answer);
     if (!account)
         return;
@@ -265,7 +265,7 @@ static void do_marks(jm_requests *r, jm_client *client, const jm_packet *packet,
 }
 
 /* A shell's marks come from children of its own: owner=parent has them belong to the shell. */
-static uint32_t marking_thread(const jm_client *client, const jm_packet *packet) {
+static uint32_t marking_thread(const jm_asker *client, const jm_packet *packet) {
     const char *owner = jm_packet_get(packet, "owner");
     jm_process process;
     if (owner && strcmp(owner, "parent") == 0 && jm_process_read(client->peer.pid, &process))
@@ -273,7 +273,7 @@ static uint32_t marking_thread(const jm_client *client, const jm_packet *packet)
     return (uint32_t)client->peer.pid;
 }
 
-static bool put_mark(jm_requests *r, jm_client *client, const jm_packet *packet, int kind,
+static bool put_mark(jm_requests *r, jm_asker *client, const jm_packet *packet, int kind,
                      char *answer) {
     const char *name = jm_packet_get(packet, "name");
     if (!name || !name[0] || strlen(name) >= JM_REGION_NAME_MAX) {
@@ -293,18 +293,17 @@ static bool put_mark(jm_requests *r, jm_client *client, const jm_packet *packet,
     return true;
 }
 
-static void do_region_begin(jm_requests *r, jm_client *client, const jm_packet *packet,
+static void do_region_begin(jm_requests *r, jm_asker *client, const jm_packet *packet,
                             char *answer) {
     put_mark(r, client, packet, JM_MARK_BEGIN, answer);
 }
 
-static void do_region_end(jm_requests *r, jm_client *client, const jm_packet *packet,
-                          char *answer) {
+static void do_region_end(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     if (put_mark(r, client, packet, JM_MARK_END, answer))
         wait_for_region(r, client, marking_thread(client, packet), answer);
 }
 
-static void do_region_last(jm_requests *r, jm_client *client, const jm_packet *packet,
+static void do_region_last(jm_requests *r, jm_asker *client, const jm_packet *packet,
                            char *answer) {
     if (client->source)
         wait_for_region(r, client, (uint32_t)jm_packet_u64(packet, "thread", 0), answer);
@@ -312,7 +311,7 @@ static void do_region_last(jm_requests *r, jm_client *client, const jm_packet *p
         jm_requests_refuse(answer, "this process has no ring");
 }
 
-static void answer_region(jm_requests *r, jm_client *client) {
+static void answer_region(jm_requests *r, jm_asker *client) {
     char answer[JM_PACKET_MAX];
     jm_ledger *ledger = &r->daemon->ledger;
     jm_packet_begin(answer, sizeof answer, "ok");
@@ -340,7 +339,7 @@ static void answer_region(jm_requests *r, jm_client *client) {
 /* Whose marks a tick has taken in meanwhile. */
 void jm_requests_answer_waiting(jm_requests *r) {
     for (int i = r->n_waiting - 1; i >= 0; i--) {
-        jm_client *client = r->waiting[i];
+        jm_asker *client = r->waiting[i];
         bool behind = client->source && jm_source_pending(client->source) &&
                       jm_boot_ns() - client->asked_ns < WAIT_LONGEST_NS;
         if (r->daemon->powers_boot_ns >= client->asked_ns && !behind)
@@ -383,8 +382,7 @@ static void add_domains(char *answer, const jm_estimate *estimate) {
     }
 }
 
-static void do_job_energy(jm_requests *r, jm_client *client, const jm_packet *packet,
-                          char *answer) {
+static void do_job_energy(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     jm_account *account = marked_account(r, client, answer);
     if (!account)
         return;
@@ -415,7 +413,7 @@ static bool is_estimated(const jm_ledger *ledger) {
     return estimated;
 }
 
-static void do_node_energy(jm_requests *r, jm_client *client, const jm_packet *packet,
+static void do_node_energy(jm_requests *r, jm_asker *client, const jm_packet *packet,
                            char *answer) {
     (void)client, (void)packet;
     const jm_ledger *ledger = &r->daemon->ledger;
@@ -460,7 +458,7 @@ static void tell_blanks(const jm_daemon *daemon, char *answer) {
     jm_packet_add(answer, JM_PACKET_MAX, "unread", "%s", unread);
 }
 
-static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
+static void do_status(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
     jm_presence_lifeless(&r->daemon->ledger, lifeless, sizeof lifeless);
@@ -479,7 +477,7 @@ static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet
 static const struct {
     const char *verb;
     bool privileged;
-    void (*run)(jm_requests *, jm_client *, const jm_packet *, char *);
+    void (*run)(jm_requests *, jm_asker *, const jm_packet *, char *);
 } VERBS[] = {
     {"open", true, do_open},
     {"read", true, do_read},
@@ -504,7 +502,7 @@ static int64_t sent_ns(const jm_packet *packet) {
 }
 
 /* Its sender waits no more: whatever it asked for, it has gone on without. */
-static bool is_void(const jm_client *client, const jm_packet *packet) {
+static bool is_void(const jm_asker *client, const jm_packet *packet) {
     uint64_t wait_ms = jm_packet_u64(packet, "wait_ms", UINT64_MAX);
     return (uint64_t)(jm_boot_ns() - client->sent_ns) / 1000000 > wait_ms;
 }
@@ -524,7 +522,7 @@ static void note_other(jm_requests *r, const jm_speaker *speaker) {
     r->other_boot_ns = jm_boot_ns();
 }
 
-static void answer_verb(jm_requests *r, jm_client *client, const jm_packet *packet,
+static void answer_verb(jm_requests *r, jm_asker *client, const jm_packet *packet,
                         const jm_speaker *speaker, char *answer) {
     jm_message why;
     for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++) {
@@ -547,7 +545,7 @@ static void answer_verb(jm_requests *r, jm_client *client, const jm_packet *pack
                                " has none such; perhaps a later one has");
 }
 
-void jm_requests_answer(jm_requests *r, jm_client *client, jm_packet *packet, char *answer) {
+void jm_requests_answer(jm_requests *r, jm_asker *client, jm_packet *packet, char *answer) {
     int n_fields = packet->n_fields;
     const jm_speaker speaker = jm_packet_take_speaker(packet);
     r->opened = NULL;
@@ -559,7 +557,7 @@ void jm_requests_answer(jm_requests *r, jm_client *client, jm_packet *packet, ch
         jm_packet_sign(answer, JM_PACKET_MAX);
 }
 
-void jm_requests_forget(jm_requests *r, jm_client *client) {
+void jm_requests_forget(jm_requests *r, jm_asker *client) {
     if (client->asked_ns != 0)
         stop_waiting(r, client);
     if (client->source)

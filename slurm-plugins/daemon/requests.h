@@ -66,7 +66,7 @@ typedef struct {
     int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
     int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
     uint32_t asked_thread;
-} jm_client;
+} jm_asker;
 
 enum { JM_WAITING_MAX = 1024 };
 
@@ -74,7 +74,7 @@ typedef struct {
     jm_daemon *daemon;
     int rest_fd;  /* a timer: instruments may be read again for marks */
     bool resting; /* it runs, and marks need not wake us */
-    jm_client *waiting[JM_WAITING_MAX];
+    jm_asker *waiting[JM_WAITING_MAX];
     int n_waiting;
     jm_speaker other;      /* of another release than ours, and asked for Slurm last */
     int64_t other_boot_ns; /* when; 0: nobody has */
@@ -85,7 +85,7 @@ typedef struct {
 
 /* answer: JM_PACKET_MAX bytes. Where the client then has asked_ns it waits, and gets its answer
  * later. */
-void jm_requests_answer(jm_requests *r, jm_client *client, jm_packet *packet, char *answer);
+void jm_requests_answer(jm_requests *r, jm_asker *client, jm_packet *packet, char *answer);
 /* No packet at all. */
 void jm_requests_refuse(char *answer, const char *text);
 /* It is sent, or will not be. */
@@ -93,7 +93,7 @@ void jm_requests_answered(jm_requests *r);
 /* Answers those who wait for marks that a tick has taken in. */
 void jm_requests_answer_waiting(jm_requests *r);
 /* The client is gone. */
-void jm_requests_forget(jm_requests *r, jm_client *client);
+void jm_requests_forget(jm_requests *r, jm_asker *client);
 
 /* Some process has marked: now marks need wake us no more until the rest is over. */
 void jm_requests_marked(jm_requests *r);

@@ -54,7 +54,7 @@ typedef struct watch {
     struct watch *before, *next;
     watch_kind kind;
     int epoll, fd;
-    jm_client client; /* of a WATCH_PROCESS its peer alone */
+    jm_asker client; /* of a WATCH_PROCESS its peer alone */
 } watch;
 
 typedef struct {
@@ -181,7 +181,7 @@ static void watch_process(server *s, jm_account *account) {
         jm_process_read(account->pid, &process) && process.start == account->pid_start;
 }
 
-static ssize_t reply(const server *s, const jm_client *client, char *answer) {
+static ssize_t reply(const server *s, const jm_asker *client, char *answer) {
     const int *fds = s->requests.passed_fds;
     struct iovec text = {answer, strlen(answer)};
     union {
@@ -203,13 +203,13 @@ static ssize_t reply(const server *s, const jm_client *client, char *answer) {
 
 /* Of who wants no answer: of Slurm's own processes alone, for users would fill the log's disk, in
  * words of theirs. */
-static void log_refusal(const jm_client *client, const char *verb, const char *answer) {
+static void log_refusal(const jm_asker *client, const char *verb, const char *answer) {
     if (client->privileged && strncmp(answer, "ok", 2) != 0)
         jm_warn("process %d of user %u: %s: %s", client->peer.pid, client->peer.uid, verb, answer);
 }
 
 /* False: the client is gone. */
-static bool answer_packet(server *s, jm_client *client, const char *request, size_t length) {
+static bool answer_packet(server *s, jm_asker *client, const char *request, size_t length) {
     char answer[JM_PACKET_MAX];
     jm_packet packet;
     bool parsed = jm_packet_parse(request, length, &packet), there = true;
@@ -295,7 +295,7 @@ static watch *let_in(server *s, int fd) {
         return NULL;
     s->n_clients++;
     s->n_users += !privileged;
-    w->client = (jm_client){.fd = fd, .privileged = privileged};
+    w->client = (jm_asker){.fd = fd, .privileged = privileged};
     w->client.peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
     return w;
 }

@@ -20,8 +20,8 @@ static int64_t duration_ns(const jm_packet *packet, const char *key) {
 }
 
 /* That of the same interval, else one that is over; NULL: all others are under way. */
-static jm_asked *find_room(jm_watch *watch, int64_t interval_ns, int64_t now_ns) {
-    jm_asked *room = NULL;
+static jm_watch_interval *find_room(jm_watch *watch, int64_t interval_ns, int64_t now_ns) {
+    jm_watch_interval *room = NULL;
     for (int i = 0; i < JM_WATCH_INTERVALS; i++) {
         if (watch->asked[i].interval_ns == interval_ns)
             return &watch->asked[i];
@@ -54,7 +54,7 @@ bool jm_watch_ask(jm_watch *watch, const void *request, size_t size, int64_t now
         return false;
     if (interval_ns < watch->least_ns)
         interval_ns = watch->least_ns;
-    jm_asked *own = find_room(watch, interval_ns, now_ns);
+    jm_watch_interval *own = find_room(watch, interval_ns, now_ns);
     if (own) {
         own->interval_ns = interval_ns;
         if (own->until_ns < now_ns + lasts_ns)

@@ -13,13 +13,13 @@ enum { JM_WATCH_INTERVALS = 8, JM_WATCH_LONGEST_S = 60 };
 
 typedef struct {
     int64_t interval_ns, until_ns; /* CLOCK_BOOTTIME, as all here */
-} jm_asked;
+} jm_watch_interval;
 
 typedef struct {
     const char *node; /* this one */
     int64_t least_ns; /* between two messages, whatever is asked for */
     int64_t told_ns;  /* the last one */
-    jm_asked asked[JM_WATCH_INTERVALS];
+    jm_watch_interval asked[JM_WATCH_INTERVALS];
 } jm_watch;
 
 /* node must outlive the watch. */

@@ -318,12 +318,6 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
     return gain;
 }
 
-jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
-                           int64_t max_gap_ns) {
-    jm_channel_take(channel, reading, boot_ns, max_gap_ns);
-    return jm_channel_settle(channel, boot_ns, max_gap_ns);
-}
-
 void jm_channel_forget(jm_channel *channel) {
     channel->has_last = false;
     channel->fell_from = 0;

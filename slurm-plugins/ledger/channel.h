@@ -92,10 +92,6 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
  */
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns);
 
-/* One reading at the moment of the tick itself: take and settle. */
-jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
-                           int64_t max_gap_ns);
-
 /* The most that the channel may draw, of the node's part. */
 double jm_channel_limit_w(const jm_channel_info *info);
 

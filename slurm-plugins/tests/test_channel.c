@@ -18,9 +18,15 @@ static jm_channel sensor(void) {
                         .info = {.method = JM_METHOD_INTEGRATED, .parent = -1}};
 }
 
+/* One reading at the moment of the tick itself. */
+static jm_gain advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
+                       int64_t max_gap_ns) {
+    jm_channel_take(channel, reading, boot_ns, max_gap_ns);
+    return jm_channel_settle(channel, boot_ns, max_gap_ns);
+}
+
 static jm_gain feed(jm_channel *channel, uint64_t value, int64_t boot_ns) {
-    return jm_channel_advance(channel, &(jm_reading){.ok = true, .value = value}, boot_ns,
-                              5 * SECOND);
+    return advance(channel, &(jm_reading){.ok = true, .value = value}, boot_ns, 5 * SECOND);
 }
 
 TEST(a_wrapping_counter_loses_nothing) {
@@ -163,7 +169,7 @@ TEST(a_failed_reading_is_named_and_bridged) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain failed =
-        jm_channel_advance(&channel, &(jm_reading){.why = "no such file"}, 2 * SECOND, 5 * SECOND);
+        advance(&channel, &(jm_reading){.why = "no such file"}, 2 * SECOND, 5 * SECOND);
     expect_text(failed.fault, "no such file");
     expect_equal(failed.energy_uj, 100000000); /* the last power, held */
     expect_equal(feed(&channel, 100000000, 3 * SECOND).energy_uj, 100000000);
@@ -179,7 +185,7 @@ TEST(between_readings_the_error_is_the_nodes_own_unless_a_job_chose_one_of_their
     expect(own.variance_uj2 > 0 && own.common_uj2 == 0);
     for (int64_t i = 2; i < 4; i++) {
         jm_reading reading = {.ok = true, .value = powers[i], .chosen = i == 2};
-        jm_gain near = jm_channel_advance(&channel, &reading, (i + 1) * SECOND, 5 * SECOND);
+        jm_gain near = advance(&channel, &reading, (i + 1) * SECOND, 5 * SECOND);
         expect(near.variance_uj2 == 0 && near.common_uj2 > 0);
     }
     expect(feed(&channel, powers[0], 5 * SECOND).variance_uj2 > 0);

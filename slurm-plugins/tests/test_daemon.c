@@ -650,7 +650,7 @@ static char answer[JM_PACKET_MAX];
 /* What a process of the step, this one, is told with its ring. */
 static const char *told_with_a_ring(void) {
     jm_requests requests = {.daemon = &node, .passed_fds = {-1, -1}};
-    jm_client client = {.fd = -1, .peer = {.pid = getpid(), .pid_start = start_of(getpid())}};
+    jm_asker client = {.fd = -1, .peer = {.pid = getpid(), .pid_start = start_of(getpid())}};
     jm_packet packet;
     expect(jm_packet_parse("marks", 5, &packet));
     jm_requests_answer(&requests, &client, &packet, answer);

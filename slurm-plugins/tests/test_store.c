@@ -350,7 +350,8 @@ static void restart_with(jm_method method, const char *identity, const char *dev
 
 static uint64_t gain_uj(uint64_t value, int64_t boot_ns) {
     jm_reading reading = {.ok = true, .value = value};
-    return jm_channel_advance(&ledger.channels[0], &reading, boot_ns, 5 * SECOND).energy_uj;
+    jm_channel_take(&ledger.channels[0], &reading, boot_ns, 5 * SECOND);
+    return jm_channel_settle(&ledger.channels[0], boot_ns, 5 * SECOND).energy_uj;
 }
 
 /* 1000 uJ are charged of a counter that has counted 2.1e16. */
