@@ -137,7 +137,7 @@ static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     if (daemon->recovering) {
         /* The gap is the whole time without a daemon, whatever a channel could make up for. */
         for (int c = 0; c < daemon->ledger.n_channels; c++)
-            gains[c].lost_ns = 0;
+            gains[c].lost_ns = 0, gains[c].unread = false;
         jm_ledger_gap(&daemon->ledger, dt_ns);
         daemon->recovering = false;
     }

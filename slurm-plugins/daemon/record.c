@@ -197,7 +197,6 @@ static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char
     fprintf(out, ",\n \"accounts\": [");
 }
 
-static const char UNREAD[] = "no instrument showed a value while the job ran";
 static const char UNREADABLE[] = "some of its steps cannot be read of the ledger";
 
 typedef struct {
@@ -290,8 +289,7 @@ int jm_record_write(const char *folder, const char *cluster, const char *node,
         unlink(file.temporary);
         return -1;
     }
-    put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid,
-             jm_ledger_estimate(ledger, job).known ? NULL : UNREAD);
+    put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid, NULL);
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
     step_writer writer = {file.out, ledger};

@@ -320,7 +320,9 @@ static void answer_region(jm_requests *r, jm_asker *client) {
                         : account      ? jm_marks_of_shells(r->daemon->marks, account)
                                        : NULL;
     jm_visit_sum sum;
-    if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
+    if (account && !jm_ledger_estimate(ledger, account).known) {
+        jm_requests_refuse(answer, "no instrument of the node's total has shown a value");
+    } else if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
         add_u64(answer, "energy_uj", sum.energy_uj);
         add_double(answer, "uncertainty_uj", sum.uncertainty_uj);
         add_double(answer, "seconds", (double)sum.duration_ns / 1e9);
@@ -395,6 +397,7 @@ static void do_job_energy(jm_requests *r, jm_asker *client, const jm_packet *pac
     add_u64(answer, "time_ns", (uint64_t)shown->boot_ns);
     add_double(answer, "seconds", (double)shown->active_ns / 1e9);
     add_u64(answer, "energy_uj", estimate->energy_uj);
+    add_u64(answer, "known", estimate->known);
     add_double(answer, "uncertainty_uj", estimate->uncertainty_uj);
     add_double(answer, "systematic_uj", estimate->systematic_uj);
     add_double(answer, "common_uj", estimate->common_uj);

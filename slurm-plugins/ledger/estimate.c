@@ -147,14 +147,15 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
         add_errors(&out, &balance);
         out.ends_uj += sqrt(fmax(0, balance.common_uj2 - account->balance[c].common_uj2 +
                                         balance.variance_uj2 - account->balance[c].variance_uj2));
-        out.known |= balance.values > 0;
+        out.known |= balance.values > 0 && jm_ledger_charges(ledger, account, c);
         out.mixed |= !first && channel->info.method != out.method;
         if (first || channel->info.method > out.method)
             out.method = channel->info.method;
         first = false;
     }
     out.uncertainty_uj = 2 * hypot(out.systematic_uj, hypot(out.common_uj, out.random_uj));
-    out.known |= out.energy_uj > 0 || out.uncertainty_uj > 0 || account->active_ns == 0;
+    out.known |=
+        out.energy_uj > 0 || account->gap_ns < account->active_ns || account->active_ns == 0;
     out.mean_w = duration_s > 0 ? (double)out.energy_uj / UJ_PER_J / duration_s : 0;
     estimate_domains(ledger, account, &out);
     return out;

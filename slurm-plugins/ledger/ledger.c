@@ -477,14 +477,25 @@ static void advance_node_window(jm_ledger *ledger, const jm_gain *gains, int64_t
     ledger->node_window_ns = 0;
 }
 
-/* The longest time that an outermost channel could not vouch for. */
-static int64_t lost_ns(const jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
+/* Of time that an outermost channel could not vouch for. */
+static int64_t lost_of(const jm_gain *gain, int64_t dt_ns) {
+    return gain->unread ? dt_ns : gain->lost_ns;
+}
+
+static bool is_any_lost(const jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        if (ledger->channels[c].outermost && lost_of(&gains[c], dt_ns) > 0)
+            return true;
+    return false;
+}
+
+/* The longest; another job's GPU is none of this one's. */
+static int64_t lost_ns(const jm_ledger *ledger, const jm_account *account, const jm_gain *gains,
+                       int64_t dt_ns) {
     int64_t lost = 0;
-    for (int c = 0; c < ledger->n_channels; c++) {
-        int64_t own_ns = gains[c].unread ? dt_ns : gains[c].lost_ns;
-        if (ledger->channels[c].outermost && own_ns > lost)
-            lost = own_ns;
-    }
+    for (int c = 0; c < ledger->n_channels; c++)
+        if (lost_of(&gains[c], dt_ns) > lost && jm_ledger_charges(ledger, account, c))
+            lost = lost_of(&gains[c], dt_ns);
     return lost;
 }
 
@@ -527,7 +538,7 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
         ticks[c] = slice_of(ledger, c, &gains[c], dt_ns);
     charge_jobs(ledger, jobs, n, n_resting, spare_cpus, ticks);
 
-    int64_t lost = lost_ns(ledger, gains, dt_ns);
+    bool any_lost = is_any_lost(ledger, gains, dt_ns);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
         if (rests(account))
@@ -539,6 +550,7 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
         watch(ledger, account, ticks);
         if (account->activity == JM_ACTIVITY_STOPPED)
             account->suspended_ns += dt_ns;
+        int64_t lost = any_lost ? lost_ns(ledger, account, gains, dt_ns) : 0;
         account->gap_ns += lost < account->active_ns ? lost : account->active_ns;
         account->dirty = true;
         advance_window(ledger, account, outermost_uj(ledger, account->balance) - before[i], dt_ns);
@@ -706,6 +718,8 @@ void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {
     free(job->held);
     free(job->ended);
     job->held = job->ended = NULL;
+    if (job->gap_ns >= job->active_ns) /* nothing was seen of it, nor was its rest */
+        job->gap_ns += job->rest_ns;
     job->active_ns += job->rest_ns;
     job->rested_ns = job->rest_ns = job->looked_ns = 0;
     job->dirty = true;

@@ -121,6 +121,7 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
 
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger) {
     memset(sampler, 0, sizeof *sampler);
+    sampler->opened_ns = jm_real_ns();
     jm_health_init(&sampler->health);
     for (int i = 0; i < config->n_instruments; i++) {
         const jm_instrument_config *entry = &config->instruments[i];
@@ -363,9 +364,10 @@ void jm_sampler_put_faults(const jm_sampler *sampler, int64_t from_ns, int64_t t
     }
     for (int i = 0; i < sampler->n_left_out; i++) {
         const jm_left_out *left_out = &sampler->left_out[i];
+        int64_t since_ns = from_ns > sampler->opened_ns ? from_ns : sampler->opened_ns;
         put_head(left_out->name, left_out->type, sampler->n_opened + i == 0, out);
         fprintf(out, "{\"what\": \"left out\", \"count\": 1, \"seconds\": %.3f, \"last\": ",
-                fmax(0, (double)(to_ns - from_ns) / 1e9));
+                fmax(0, (double)(to_ns - since_ns) / 1e9));
         jm_json_text(out, left_out->why.text);
         fputs("}]}", out);
     }

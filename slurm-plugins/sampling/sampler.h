@@ -35,6 +35,7 @@ typedef struct {
     int n_opened;
     jm_left_out left_out[JM_INSTRUMENTS_MAX];
     int n_left_out;
+    int64_t opened_ns; /* CLOCK_REALTIME */
     jm_pulse pulses[JM_CHANNELS_MAX];
     jm_health health;
 } jm_sampler;

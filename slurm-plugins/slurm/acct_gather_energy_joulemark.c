@@ -131,7 +131,10 @@ static uint32_t watts_of(const jm_packet *reply) {
     return (uint32_t)(jm_packet_double(reply, "watts", 0) + 0.5);
 }
 
+/* Before anything was read Slurm is told nothing, which is not 0 J. */
 static void take(const jm_packet *reply) {
+    if (jm_packet_u64(reply, "known", 1) == 0 && state.last.poll_time == 0)
+        return;
     uint64_t joules = (jm_packet_u64(reply, "energy_uj", 0) + 500000) / 1000000;
     /* A daemon killed and restarted may know a little less than it once said; Slurm's counter never
      * falls. */

@@ -293,7 +293,9 @@ static void sum_up(void) {
         return;
     }
     if (jm_packet_u64(&reply, "known", 1) == 0) {
-        jm_handover_write(&state.output, "Energy: not known: no instrument showed a value\n");
+        jm_format(text, sizeof text, "Energy: not known%s: no instrument of %s showed a value\n",
+                  state.n_nodes > 1 ? " on the first node" : "", "the node's total");
+        jm_handover_write(&state.output, text);
         return;
     }
     double joules = jm_packet_double(&reply, "energy_uj", 0) / 1e6;

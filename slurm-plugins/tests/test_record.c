@@ -44,17 +44,36 @@ TEST(a_record_names_what_the_split_rested_on) {
     expect_part(text, "gpus-by-binding");
 }
 
-TEST(a_job_of_which_nothing_was_read_has_no_energy_and_says_so) {
+TEST(a_job_of_which_nothing_was_read_has_no_energy) {
     char text[8192];
     jm_message why;
     jm_account *job = begin(SECOND);
     jm_ledger_tick(&ledger, &(jm_gain){.unread = true}, 5 * SECOND);
     expect_equal(write_record(job, &why), 0);
     read_record(text, sizeof text);
-    expect_part(text, "\"missing\": \"no instrument showed a value while the job ran\"");
     expect_part(text, "\"energy_uj\": null, \"estimated\": false, \"samples\": 1, "
                       "\"gap_seconds\": 5.000000");
     expect(!strstr(text, "uncertainty_uj"));
+}
+
+/* A node's meter that is silent beside a card that another job has. */
+TEST(another_job_s_gpu_tells_nothing_of_this_one) {
+    char text[8192];
+    jm_message why;
+    jm_account *job = begin(SECOND);
+    job->gpus = 0;
+    jm_channel card = {.name = "gpus/gpu-0", .outermost = true, .parent = -1};
+    int channel = jm_ledger_add_channel(&ledger, &card);
+    ledger.gpus_of[channel] = 1;
+    jm_gain gains[] = {{.unread = true}, {.values = 1, .covered_ns = 5 * SECOND}};
+    jm_ledger_tick(&ledger, gains, 5 * SECOND);
+    expect_equal(write_record(job, &why), 0);
+    read_record(text, sizeof text);
+    expect_part(text, "\"energy_uj\": null");
+    gains[0] = (jm_gain){.values = 1, .covered_ns = 5 * SECOND};
+    gains[1] = (jm_gain){.unread = true};
+    jm_ledger_tick(&ledger, gains, 5 * SECOND);
+    expect_equal(job->gap_ns, 5 * SECOND); /* nor is its silence this one's gap */
 }
 
 TEST(nothing_that_was_read_is_a_measured_nothing) {
@@ -64,7 +83,6 @@ TEST(nothing_that_was_read_is_a_measured_nothing) {
     jm_ledger_tick(&ledger, &(jm_gain){.values = 1, .covered_ns = 5 * SECOND}, 5 * SECOND);
     expect_equal(write_record(job, &why), 0);
     read_record(text, sizeof text);
-    expect_part(text, "\"missing\": null");
     expect_part(text, "\"energy_uj\": 0, \"idle_uj\": 0");
     expect_part(text, "\"gap_seconds\": 0.000000");
 }

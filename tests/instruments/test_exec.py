@@ -60,6 +60,10 @@ def test_a_meter_that_never_answers_has_told_no_zero(tmp_path, daemon):
             told = tell(link, "read scope=step")
             assert (told["known"], told["energy_uj"]) == ("0", "0")
             assert float(told["gap_s"]) == pytest.approx(float(told["seconds"]), abs=0.01)
+            tell(link, "region_begin name=kernel")
+            with pytest.raises(OSError, match=r"has%20shown%20a%20value"):
+                tell(link, "region_end name=kernel")
+            assert tell(link, "job_energy")["known"] == "0"
             tell(link, "close")
         status = running.ask("status")
         assert (status["left_out"], status["unread"]) == ("gone", "site/exec")
@@ -68,9 +72,20 @@ def test_a_meter_that_never_answers_has_told_no_zero(tmp_path, daemon):
         wait_for(path.exists, 10, "the record")
     record = json.loads(path.read_text())
     assert noderecord.check(record) == []
-    assert record["missing"] == "no instrument showed a value while the job ran"
-    assert {one["energy_uj"] for one in record["accounts"]} == {None}
+    assert record["missing"] is None
+    assert {one["energy_uj"] for one in record["accounts"]} == {None}, record["accounts"]
     assert record["instruments"][-1]["faults"][0]["what"] == "left out"
+
+
+def test_a_meter_that_died_before_the_job_has_told_no_zero(daemon):
+    with daemon(text_of("echo 200; echo 200; exec sleep 600")) as running:
+        wait_for(lambda: running.ask("status")["unread"] == "", 10, "a value")
+        time.sleep(1.5)  # its last power is held for a second
+        with connect(running.socket) as link:
+            tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1")
+            time.sleep(0.5)
+            told = tell(link, "read scope=step")
+    assert (told["known"], told["energy_uj"]) == ("0", "0")
 
 
 @pytest.mark.parametrize("follow", ["-f", "---disable-inotify -f"], ids=["told", "polling"])

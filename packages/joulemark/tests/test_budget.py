@@ -233,7 +233,7 @@ def test_days_outside_are_not_counted(accounts):
 
 
 def test_a_budget_of_which_no_energy_is_known_is_told(accounts, monkeypatch):
-    accounts.leave(9, accounts=[builders.unread()], missing="no instrument showed a value")
+    accounts.leave(9, accounts=[builders.unread()], missing=None)
     for name, value in (("ID", 9), ("USER", "alice"), ("ACCOUNT", "green")):
         monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
     accounts.out("merge", "--job", "9")

@@ -475,6 +475,13 @@ def test_an_option_that_an_earlier_release_did_not_know_hides_no_change(diff):
     assert code == 1 and [one["time_verdict"] for one in json.loads(out)] == ["slower"]
 
 
+def test_what_tells_no_option_stands_beside_none_of_several(diff):
+    new = {"manifest": manifest(version="0.2")}
+    fills = [runs(*(t * fill for t in STEADY), option_fill=fill, **new) for fill in (1, 3)]
+    code, _, err = diff(runs(*STEADY, manifest=manifest()), [*fills[0], *fills[1]])
+    assert code == 2 and "in common, by the same options" in err
+
+
 def test_a_build_that_stands_beside_none_is_named(diff):
     before = runs(*STEADY, manifest=GNU_13)
     code, out, err = diff(before, [*before, *runs(0.09, 0.0901, manifest=AOCC)], *JSON)

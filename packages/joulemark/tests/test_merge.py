@@ -239,10 +239,23 @@ def test_a_rebuild_takes_what_was_merged_since_a_time(site):
 
 
 def test_a_node_on_which_nothing_was_read_is_missing_and_its_time_a_gap(site):
-    why = "no instrument showed a value while the job ran"
-    site.leave(1, accounts=[builders.unread(), builders.unread("0")], missing=why)
-    site.leave(2, node="n1", accounts=[builders.unread()], missing=why)
-    site.leave(2, node="n2")
+    why = jobrecord.UNREAD
+    site.leave(1, accounts=[builders.unread(), builders.unread("0")])
+    region = {"name": "b", "count": 1, "seconds": 1.0}
+    inner = {
+        **region,
+        "energy_uj": 9,
+        "uncertainty_uj": 1.0,
+        "parent": "a",
+        "exclusive_seconds": 1.0,
+        "exclusive_uj": 5,
+    }
+    inner |= {"exclusive_uncertainty_uj": 1.0}
+    unread = builders.unread("0") | {
+        "regions": [{**region, "energy_uj": None, "uncertainty_uj": None}]
+    }
+    site.leave(2, node="n1", accounts=[builders.unread(), unread])
+    site.leave(2, node="n2", accounts=[builders.account(), builders.account("0", regions=[inner])])
     site.leave(3, accounts=[], missing="joulemarkd did not answer")
     site.out("merge")
     one, both, untold = (site.job(job)[str(job)] for job in (1, 2, 3))
@@ -250,6 +263,9 @@ def test_a_node_on_which_nothing_was_read_is_missing_and_its_time_a_gap(site):
     assert (both["ConsumedEnergy_uj"], both["Missing"]) == (100_000_000, f"n1: {why}")
     gap, samples = columns.BY_NAME["gapseconds"].cell, columns.BY_NAME["energysamples"].cell
     assert [gap(row, False) for row in (one, both, untold)] == ["10.0", "10.0", ""]
+    assert one["Missing"] == f"n1: {why}" == site.job(2)["2.0"]["Missing"]
+    (found,) = json.loads(site.job(2)["2.0"]["Regions"])
+    assert (found["parent"], found["exclusive_uj"], found["energy_uj"]) == ("a", 5, 9)
     assert [samples(row, False) for row in (one, both, untold)] == ["11", "22", ""]
     _, out, _ = site.run("report", "jobs", "--all", "--format", "json")
     rows = {row["job_id_raw"]: row for row in json.loads(out) if row["step"] == "job"}

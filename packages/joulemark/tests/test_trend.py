@@ -431,6 +431,12 @@ def test_an_option_that_earlier_releases_did_not_know_hides_no_change(trend):
     assert code == 1 and last(out)[0] == "slower"
 
 
+def test_days_that_tell_no_option_are_beside_none_of_several(trend):
+    new = [night(5, 0.05 * fill, option_fill=fill) for fill in (1, 3)]
+    code, out, _ = trend([*nights(*EARLIER), *new], *JSON)
+    assert code == 0 and [one["options"] for one in json.loads(out)] == ["fill=1", "fill=3"]
+
+
 def test_csv_and_json_tell_the_same(trend):
     lines = [*nights(*EARLIER), {**night(5, 0.05, manifest=None), **UNKNOWN}]
     records = json.loads(trend(lines, "--format", "json")[1])

@@ -155,8 +155,7 @@ def unmeasured(found: Iterable[State], today: date) -> list[str]:
         f"{'job' if jobs == 1 else 'jobs'}, so that nobody knows what is used: see `joulemark "
         "doctor`"
         for one in found
-        if one.budget.is_of(today) and not one.used.energy_jobs
-        if (jobs := one.used.jobs + one.undated_jobs)
+        if one.budget.is_of(today) and not one.used.energy_jobs and (jobs := one.used.jobs)
     ]
 
 

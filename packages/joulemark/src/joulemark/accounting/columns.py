@@ -95,16 +95,16 @@ def _estimated(row: dict, exact: bool) -> str:
 
 
 def _samples(row: dict, exact: bool) -> str:
-    return "" if row["Samples"] is None or _is_untold(row) else str(row["Samples"])
+    return "" if row["Samples"] is None or is_untold(row) else str(row["Samples"])
 
 
-def _is_untold(row: dict) -> bool:
+def is_untold(row: dict) -> bool:
     """Of what no node told anything no time was seen, and none was not."""
-    return row["ConsumedEnergy_uj"] is None and not row["Samples"]
+    return row["ConsumedEnergy_uj"] is None and row["Samples"] == 0
 
 
 def _gap(row: dict, exact: bool) -> str:
-    if row["GapSeconds"] is None or _is_untold(row):
+    if row["GapSeconds"] is None or is_untold(row):
         return ""
     return f"{row['GapSeconds']:.6f}" if exact else f"{row['GapSeconds']:.1f}"
 

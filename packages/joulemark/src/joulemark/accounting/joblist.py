@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from joulemark.accounting import usage
-from joulemark.accounting.columns import BY_NAME
+from joulemark.accounting.columns import BY_NAME, is_untold
 from joulemark.accounting.job import used
 from joulemark.layout import LEGEND_ESTIMATED, Text
 from joulemark.store.session import Session
@@ -129,8 +129,7 @@ def _record(row: dict) -> dict:
 
 def _seen(row: dict) -> dict[str, float | int | None]:
     """Nothing, not 0, where no node told anything."""
-    is_told = row["Samples"] or row["ConsumedEnergy_uj"] is not None
-    return {key: row[name] if is_told else None for key, name in SEEN.items()}
+    return {key: None if is_untold(row) else row[name] for key, name in SEEN.items()}
 
 
 def _joules(name: str, value_uj: int | None) -> dict[str, float | int | None]:

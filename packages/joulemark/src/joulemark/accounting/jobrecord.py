@@ -10,6 +10,7 @@ from joulemark.accounting.noderecord import DOMAINS
 from joulemark.accounting.runs import Run
 from joulemark.units import NS_PER_S, UJ_PER_J, known_sum
 
+UNREAD = "no instrument of the node's total showed a value"
 SHOWN_NODES = 8  # of a list in a text for people
 # What job records take of an account.
 TAKEN = (
@@ -57,7 +58,7 @@ def _row(step: str, pairs: list[tuple[dict, dict]], run: Run, at_one_time: bool)
     of_whole_job = step == "job"
     concerned = run.records if of_whole_job else [record for record, _ in pairs]
     nodes = [record["node"] for record in concerned]
-    missing = {r["node"]: r["missing"] for r in concerned if r["missing"] is not None}
+    missing = _missing(concerned, pairs)
     if of_whole_job:
         nodes = sorted([*nodes, *run.silent])
         missing.update(run.silent)
@@ -79,6 +80,19 @@ def _row(step: str, pairs: list[tuple[dict, dict]], run: Run, at_one_time: bool)
         "Notes": _notes(pairs),
         "Regions": json.dumps(_regions(accounts), sort_keys=True),
     }
+
+
+def missing_nodes(run: Run) -> list[str]:
+    """Those whose energy is in no sum of the job's."""
+    pairs = [(one, a) for one in run.records for a in one["accounts"] if a["step"] == "job"]
+    return sorted([*_missing(run.records, pairs), *run.silent])
+
+
+def _missing(concerned: list[dict], pairs: list[tuple[dict, dict]]) -> dict[str, str]:
+    """By node, why its energy is in no sum."""
+    unread = [record["node"] for record, account in pairs if account["energy_uj"] is None]
+    told = {one["node"]: one["missing"] for one in concerned if one["missing"] is not None}
+    return dict.fromkeys(unread, UNREAD) | told
 
 
 def _energy(accounts: list[dict], at_one_time: bool) -> dict:
@@ -216,7 +230,8 @@ def bound_uj(parts: list[dict]) -> float | None:
 
 def _own_part(parts: list[dict]) -> dict:
     """Of a region that others lie in: what was in none of those, and what it lies in itself."""
-    if not all("exclusive_uj" in part for part in parts):
+    parts = [part for part in parts if part["energy_uj"] is not None]
+    if not parts or not all("exclusive_uj" in part for part in parts):
         return {}
     return {
         "parent": parts[0].get("parent"),

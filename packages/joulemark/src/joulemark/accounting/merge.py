@@ -419,8 +419,7 @@ class _Update:
         asked = job in self._asked
         if not asked and old and comment.same(row, old[str(job)]):
             return None
-        missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
-        missing = sorted([*missing, *runs[-1].silent])
+        missing = jobrecord.missing_nodes(runs[-1])
         is_whole = runs[-1].slurm.nodes and not missing and row["ConsumedEnergyRaw"] is not None
         joules = row["ConsumedEnergyRaw"] if is_whole else ""
         return f"{job}\t{joules}\t{comment.write(row, missing)}"

@@ -147,6 +147,7 @@ def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, 
     options, and of one manifest, or both without an equal; else two builds' difference would be
     that of the sides."""
     equal = _kinds(ours) & _kinds(theirs)
+    asked, asked_there = _asked(ours), _asked(theirs)
     for one in ours:
         for other in theirs:
             if stats.problem(one) != stats.problem(other):
@@ -155,7 +156,9 @@ def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, 
             sizes = {
                 size
                 for size in told.keys() & told_there.keys()
-                if options.agree(told[size], told_there[size])
+                if options.beside(told[size], asked_there[stats.problem(one), size])
+                == told_there[size]
+                and options.beside(told_there[size], asked[stats.problem(one), size]) == told[size]
             }
             if one.manifest != other.manifest:
                 has_equal = equal & _kinds([one, other])
@@ -165,6 +168,15 @@ def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, 
 
 def _kinds(all_series: list[Series]) -> set[tuple]:
     return {(stats.problem(one), one.manifest, row.case) for one in all_series for row in one.rows}
+
+
+def _asked(all_series: list[Series]) -> dict[tuple, set[str]]:
+    """The sets of options of each problem and size."""
+    found: dict[tuple, set[str]] = {}
+    for one in all_series:
+        for size, told in _options(one).items():
+            found.setdefault((stats.problem(one), size), set()).add(told)
+    return found
 
 
 def _options(series: Series) -> dict[int, str]:

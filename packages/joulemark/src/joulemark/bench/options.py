@@ -16,6 +16,15 @@ def agree(one: str, other: str) -> bool:
     return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
 
 
+def beside(told: str, others: Iterable[str]) -> str | None:
+    """Those among others that stand beside these: the same, or the only ones that agree with them;
+    None: nobody knows which."""
+    agreeing = [other for other in others if agree(told, other)]
+    if told in agreeing:
+        return told
+    return agreeing[0] if len(agreeing) == 1 else None
+
+
 def labels(runs: Iterable[tuple[Hashable, str]]) -> dict[str, str]:
     """To which of one problem's tables runs with these options belong; a run: its line in a table,
     and its options.

@@ -187,14 +187,18 @@ def find(measured: list[Measurement], kernel: str, threshold: float, zone: Zone)
 
 
 def _of_options(points: list[Point]) -> Iterator[list[Point]]:
-    """Those of each set of options that ran on the last day, with earlier ones that agree."""
-    day = points[-1].day
-    for told in dict.fromkeys(point.row.options for point in points if point.day == day):
+    """Those of each set of options that ran on the last day, and earlier ones beside it."""
+    asked: dict[str, dict[str, None]] = {}
+    for point in points:
+        asked.setdefault(point.day, {})[point.row.options] = None
+    last = asked[points[-1].day]
+    for told in last:
+        beside = {day: options.beside(told, sets) for day, sets in asked.items()}
         yield [
             point
             for point in points
-            if point.row.options == told
-            or (point.day < day and options.agree(point.row.options, told))
+            if beside[point.day] == point.row.options
+            and options.beside(point.row.options, last) == told
         ]
 
 

@@ -29,8 +29,10 @@ class Reading:
 
     @classmethod
     def parse(cls, line: str) -> Reading | None:
-        """None: it is something else that was said."""
+        """None: it is something else that was said, or no instrument has shown a value."""
         words = dict(word.partition("=")[::2] for word in line.split())
+        if words.get("known") == "0":
+            return None
         try:
             return cls(
                 words["node"],
