@@ -92,6 +92,13 @@ def has_spack() -> bool:
         return False
 
 
+def has_spacks_servers() -> bool:
+    """With them there is a way to get Spack, and that it failed is a failure."""
+    servers = (f"https://github.com/spack/{name}.git" for name in ("spack", "spack-packages"))
+    ask = ("env", "GIT_TERMINAL_PROMPT=0", "git", "ls-remote", "-q")
+    return all(succeeds(*ask, one, "HEAD") for one in servers) and has_network()
+
+
 def has_network() -> bool:
     """As pip sees it: PyPI or a mirror of it."""
     pip = (cache_folder() / "venv" / "bin" / "python", "-m", "pip", "download", "--quiet")
@@ -141,6 +148,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "nvcc": lambda: cuda.find() is not None,
     "bmc": lambda: Path("/dev/ipmi0").exists(),
     "no-spack": lambda: not has_spack(),
+    "no-spack-server": lambda: not has_spack() and not has_spacks_servers(),
     "no-network": lambda: not has_network(),
     "no-forky": lambda: not has_source("forky"),
     "no-arm64-lists": lambda: not has_lists("arm64"),

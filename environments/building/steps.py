@@ -27,9 +27,7 @@ PATIENCE_S = 1800.0  # another build's, cold and on a loaded machine
 
 
 class Unavailable(Exception):
-    """There is no Spack here and no way to get one; the text says why, in one line.
-
-    A server that answers, and does not give what is pinned, is none of it: that is a failure."""
+    """There is no Spack here and no way to get one; the text says why, in one line."""
 
 
 class StepFailed(Exception):

@@ -18,6 +18,7 @@ from spack_repo.joulemark.build_systems.digest import tree_digest
 from building.steps import (
     CHECKOUT,
     JOBS,
+    StepFailed,
     Steps,
     Unavailable,
     ask,
@@ -171,10 +172,11 @@ def fetch(steps: Steps, name: str, commit: str) -> Path:
         why=f"{url} cannot be reached",
     )
     script = 'git init -q "$1" && cd "$1" && git fetch --depth 1 "$2" "$3" && git checkout -q "$3"'
-    steps.run(  # its server answers: what fails now is no lack of a network
+    steps.attempt(
         f"fetch {name}",
         *("env", "GIT_TERMINAL_PROMPT=0", "sh", "-c", script, "sh", partial, url, commit),
         timeout_s=FETCH_LIMIT_S,
+        why=f"{url} cannot be fetched",
     )
     partial.rename(folder)
     return folder
@@ -189,23 +191,17 @@ def python_with_clingo(steps: Steps) -> Path:
         return Path(site)
     if ask(folder / "bin/python", "-c", said) == CLINGO.partition("==")[2]:
         return folder / "bin/python"
-    steps.run("make spack-python", sys.executable, "-m", "venv", "--clear", folder)
-    pip, wheels = (folder / "bin/python", "-m", "pip"), BUNDLE / "wheels"
-    if wheels.exists():  # of another Python, perhaps, and there may be no network
-        steps.attempt(
-            "install clingo",
-            *(*pip, "install", "--no-index", "--find-links", wheels, CLINGO),
-            timeout_s=FETCH_LIMIT_S,
-            why=f"clingo, the solver that Spack needs, cannot be installed from {wheels}",
-        )
-        return folder / "bin/python"
-    steps.attempt(
-        "reach PyPI",  # or pip's mirror of it, not its cache: each has this
-        *(*pip, "download", *PYPI, "--no-cache-dir", "--no-deps", "--dest", folder, "wheel"),
-        timeout_s=FETCH_LIMIT_S,
-        why="PyPI cannot be reached for clingo, the solver that Spack needs",
+    script = (
+        'rm -rf "$1" && "$2" -m venv "$1" && pip="$1/bin/pip" && shift 2 && "$pip" install "$@"'
     )
-    steps.run("install clingo", *pip, "install", *PYPI, CLINGO, timeout_s=FETCH_LIMIT_S)
+    wheels = BUNDLE / "wheels"
+    source = ("--no-index", "--find-links", wheels) if wheels.exists() else PYPI
+    steps.attempt(
+        "install clingo",
+        *("sh", "-c", script, "sh", folder, sys.executable, *source, CLINGO),
+        timeout_s=FETCH_LIMIT_S,
+        why="clingo, the solver that Spack needs, cannot be installed from PyPI",
+    )
     return folder / "bin/python"
 
 
@@ -301,7 +297,11 @@ def install(steps: Steps, spack: Path, folder: Path) -> None:
         timeout_s=FETCH_LIMIT_S,
         why="Spack cannot fetch its compiler wrapper",
     )
-    steps.run("install", *here, "install", "-j", str(JOBS))
+    try:
+        steps.run("install", *here, "install", "-j", str(JOBS))
+    except StepFailed as failure:
+        failure.advice += "; --no-spack builds without Spack"
+        raise
     # what an earlier version left would be loaded by its name; a site's own root keeps it
     shutil.rmtree(folder / ".spack-env/lmod", ignore_errors=True)
     steps.run("make modules", *here, "module", "lmod", "--name", "joulemark", "refresh", "-y")

@@ -15,15 +15,14 @@ import socket
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from building.steps import StepFailed, Steps, Unavailable, modules_by_library
+from building.steps import modules_by_library
 from building.with_cmake import BENCHMARKS
-from building.with_spack import PACKAGES_COMMIT, SOURCES, python_with_clingo
+from building.with_spack import PACKAGES_COMMIT, SOURCES
 from spack_repo.joulemark.build_systems.benchmarks import (
     COMMON_NAMES,
     backends_in_recipe,
@@ -484,43 +483,6 @@ def test_a_network_that_swallows_all_is_found_soon_and_once_a_run(tmp_path):
         assert "cannot be reached" in said and tried == ["reach-spack-packages"]
         said, tried = ask("other")
         assert "as another build of this run has found" in said and tried == []
-
-
-def test_a_server_that_lacks_the_pinned_commit_is_a_failure(tmp_path):
-    """Else all would be built by CMake, and Spack's tests skipped."""
-    origin = tmp_path / "spack/spack-packages.git"
-    origin.mkdir(parents=True)
-    (origin / "README.md").write_text("of another commit\n")
-    repository_of(origin)
-    (tmp_path / ".gitconfig").write_text(
-        f'[url "file://{tmp_path}/"]\ninsteadOf = https://github.com/\n'
-    )
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    said = finish(build_in(tmp_path / "state", env=env), status=1)
-    assert "fetch spack-packages FAILED" in said and PACKAGES_COMMIT in said
-    assert "--no-spack builds without Spack" in said
-    assert not (tmp_path / "state/cache/build.env").exists()
-
-
-def test_an_index_that_lacks_the_pinned_solver_is_a_failure(tmp_path, monkeypatch):
-    """One that has nothing at all is out of reach."""
-    for name in (*(name for name in os.environ if name.startswith("PIP_")), "SPACK_PYTHON"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("JOULEMARK_RUN", raising=False)  # no other build is to hear of this
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "index").as_uri())
-    with pytest.raises(Unavailable, match="PyPI cannot be reached"):
-        python_with_clingo(Steps(tmp_path))
-    wheel = tmp_path / "index/wheel/wheel-1-py3-none-any.whl"
-    wheel.parent.mkdir(parents=True)
-    with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr(
-            "wheel-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: wheel\nVersion: 1\n"
-        )
-        file.writestr("wheel-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-    wheel.with_name("index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
-    with pytest.raises(StepFailed, match="install clingo"):
-        python_with_clingo(Steps(tmp_path))
 
 
 def test_a_second_build_waits_for_the_first(tmp_path):
