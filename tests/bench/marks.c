@@ -90,5 +90,6 @@ int main(int argc, char **argv) {
     bursts();
     threads();
     settle();
+    printf("pairs %d\n", (BURSTS + THREADS / 2) * PAIRS);
     return 0;
 }
