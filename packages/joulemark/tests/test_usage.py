@@ -135,7 +135,7 @@ def test_bars_say_what_their_sums_lack(lacking, axes_of_figures):
     lacking.out("report", "usage", "--since", "2026-01-01", "--plot", path)
     (axes,) = axes_of_figures
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["uid 1000 (1 of 2)", "uid 1001*"]
+    assert names == ["uid 1000 (1 of 2)*", "uid 1001*"]
     said = [text.get_text() for text in axes.texts]
     assert said[0] == "error bars: k=2; not drawn, of unknown energy: 1"
     assert said[1:] == [usage.LEGEND_PARTIAL, usage.LEGEND_INCOMPLETE, usage.LEFT_OUT.format(1)]
