@@ -59,7 +59,8 @@ def test_a_meter_that_never_answers_has_told_no_zero(tmp_path, daemon):
             time.sleep(1.1)
             told = tell(link, "read scope=step")
             assert (told["known"], told["energy_uj"]) == ("0", "0")
-            assert float(told["gap_s"]) == pytest.approx(float(told["seconds"]), abs=0.01)
+            # and what this process lived before its account was opened
+            assert float(told["gap_s"]) >= float(told["seconds"]) - 0.001
             tell(link, "region_begin name=kernel")
             with pytest.raises(OSError, match=r"has%20shown%20a%20value"):
                 tell(link, "region_end name=kernel")

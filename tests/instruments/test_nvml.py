@@ -199,7 +199,7 @@ def test_a_card_that_hangs_holds_up_no_region(soon, gpus, daemon, monkeypatch):
             daemon("  - {type: nvml, name: gpus, period_s: 60, timeout_s: 9}\n")
         )
         link = stack.enter_context(connect(running.socket))
-        tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1")
+        tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0")
         time.sleep(4)  # the first reading is over
         region(link, card, 0)  # has it read again, and waits for it
         begun = time.monotonic()
