@@ -81,20 +81,18 @@ static void put_region(FILE *out, const jm_region_book *book, int index, bool is
     else
         fprintf(out, "null");
     const jm_meter *whole = &region->inclusive, *own = &region->exclusive;
+    fprintf(out, ", \"count\": %" PRIu64 ", \"seconds\": %.9f, ", region->count,
+            (double)whole->duration_ns / 1e9);
     if (!is_known) {
-        fprintf(out,
-                ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": null, "
-                "\"uncertainty_uj\": null}",
-                region->count, (double)whole->duration_ns / 1e9);
+        fputs("\"energy_uj\": null, \"uncertainty_uj\": null}", out);
         return;
     }
     fprintf(out,
-            ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
+            "\"energy_uj\": %" PRIu64
             ", \"uncertainty_uj\": %.0f, \"exclusive_seconds\": %.9f, \"exclusive_uj\": %" PRIu64
             ", \"exclusive_uncertainty_uj\": %.0f}",
-            region->count, (double)whole->duration_ns / 1e9, meter_uj(whole),
-            meter_uncertainty_uj(whole), (double)own->duration_ns / 1e9, meter_uj(own),
-            meter_uncertainty_uj(own));
+            meter_uj(whole), meter_uncertainty_uj(whole), (double)own->duration_ns / 1e9,
+            meter_uj(own), meter_uncertainty_uj(own));
 }
 
 static void put_regions(FILE *out, const jm_region_book *book, bool is_known) {

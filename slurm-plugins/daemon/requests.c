@@ -320,13 +320,16 @@ static void answer_region(jm_requests *r, jm_asker *client) {
                         : account      ? jm_marks_of_shells(r->daemon->marks, account)
                                        : NULL;
     jm_visit_sum sum;
-    if (account && !jm_ledger_estimate(ledger, account).known) {
+    jm_estimate estimate = {0};
+    if (account)
+        estimate = jm_ledger_estimate(ledger, account);
+    if (account && !estimate.known) {
         jm_requests_refuse(answer, "no instrument of the node's total has shown a value");
     } else if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
         add_u64(answer, "energy_uj", sum.energy_uj);
         add_double(answer, "uncertainty_uj", sum.uncertainty_uj);
         add_double(answer, "seconds", (double)sum.duration_ns / 1e9);
-        add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
+        add_u64(answer, "estimated", estimate.method == JM_METHOD_MODEL);
         add_u64(answer, "samples", sum.samples);
     } else if (account) {
         jm_requests_refuse(answer, "no region of this name was begun by this process");

@@ -94,19 +94,22 @@ def _estimated(row: dict, exact: bool) -> str:
     return "estimated" if row["Estimated"] else "measured"
 
 
+def seen(row: dict, key: str) -> float | int | None:
+    """Samples or GapSeconds; None, not 0, where no node told anything."""
+    is_untold = row["ConsumedEnergy_uj"] is None and row["Samples"] == 0
+    return None if is_untold else row[key]
+
+
 def _samples(row: dict, exact: bool) -> str:
-    return "" if row["Samples"] is None or is_untold(row) else str(row["Samples"])
-
-
-def is_untold(row: dict) -> bool:
-    """Of what no node told anything no time was seen, and none was not."""
-    return row["ConsumedEnergy_uj"] is None and row["Samples"] == 0
+    samples = seen(row, "Samples")
+    return "" if samples is None else str(samples)
 
 
 def _gap(row: dict, exact: bool) -> str:
-    if row["GapSeconds"] is None or is_untold(row):
+    gap_s = seen(row, "GapSeconds")
+    if gap_s is None:
         return ""
-    return f"{row['GapSeconds']:.6f}" if exact else f"{row['GapSeconds']:.1f}"
+    return f"{gap_s:.6f}" if exact else f"{gap_s:.1f}"
 
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from joulemark.accounting import usage
-from joulemark.accounting.columns import BY_NAME, is_untold
+from joulemark.accounting.columns import BY_NAME, seen
 from joulemark.accounting.job import used
 from joulemark.layout import LEGEND_ESTIMATED, Text
 from joulemark.store.session import Session
@@ -76,8 +76,6 @@ def unlisted(session: Session, chosen: Chosen) -> list[str]:
 
 # ---- for programs ----
 
-SEEN = {"samples": "Samples", "gap_s": "GapSeconds"}
-
 
 def as_records(rows: list[dict]) -> list[dict]:
     """Plain numbers by the names of `report usage` and `joulemark job`; null: not known."""
@@ -121,15 +119,10 @@ def _record(row: dict) -> dict:
         "metadata_ops": row["MetadataOps"],
         "method": row["Method"],
         **{"estimated": bool(row["Estimated"]), "incomplete": bool(row["Incomplete"])},
-        **_seen(row),
+        **{"samples": seen(row, "Samples"), "gap_s": seen(row, "GapSeconds")},
         **{"split_policy": row["SplitPolicy"], "missing": row["Missing"]},
         **{"faults": row["Faults"], "regions": row["Regions"], "notes": row["Notes"]},
     }
-
-
-def _seen(row: dict) -> dict[str, float | int | None]:
-    """Nothing, not 0, where no node told anything."""
-    return {key: None if is_untold(row) else row[name] for key, name in SEEN.items()}
 
 
 def _joules(name: str, value_uj: int | None) -> dict[str, float | int | None]:
