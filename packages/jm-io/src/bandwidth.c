@@ -129,7 +129,7 @@ static bool check(struct bk_run *run) {
 
 static double bytes(const struct bk_run *run, uint64_t size) {
     (void)size;
-    return 2 * (double)extra(run, TRANSFER) + IO_NOISE;
+    return 2 * (double)extra(run, TRANSFER) + (double)IO_NOISE;
 }
 
 // ---- Where bytes are ---------------------------------------------------------------------------

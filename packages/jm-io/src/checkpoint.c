@@ -268,7 +268,7 @@ static size_t words(const struct bk_run *run, unsigned option) {
 }
 
 static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
-    return 2 * (double)size + run->options->extras[HALO] * IO_WORD;
+    return 2 * (double)size + run->options->extras[HALO] * (double)IO_WORD;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {

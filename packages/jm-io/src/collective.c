@@ -179,7 +179,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
 
 static double bytes(const struct bk_run *run, uint64_t size) {
     (void)run;
-    return 2.0 * IO_WORD * (double)size * (double)size * (double)size;
+    return 2.0 * (double)IO_WORD * (double)size * (double)size * (double)size;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {

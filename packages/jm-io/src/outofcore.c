@@ -25,7 +25,7 @@ static const struct bk_variant *const variants[] = {
 
 enum phase { WRITE, UPDATE, READ, PHASES };
 enum layout { SHARED, OWN, LAYOUTS };
-enum { COMPUTE = PHASES * LAYOUTS };
+enum { COMPUTE = (int)PHASES * (int)LAYOUTS };
 static const char *const kernels[] = {"shared-write", "shared-update", "shared-read", "own-write",
                                       "own-update",   "own-read",      "compute",     NULL};
 
@@ -324,7 +324,7 @@ static const char *measure_compute(struct bk_run *run, struct work *work, uint64
 
 static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
     (void)run;
-    return (double)IN_MEMORY * IO_WORD * (double)size * (double)size;
+    return (double)IN_MEMORY * (double)IO_WORD * (double)size * (double)size;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {

@@ -195,7 +195,7 @@ uint64_t io_place_block_bytes(void) {
     enum { USUAL = 4096 };
     struct stat status;
     const bool known = stat(place.path, &status) == 0 && status.st_blksize > 0;
-    return (uint64_t)bk_team_maximum(known ? (double)status.st_blksize : USUAL);
+    return (uint64_t)bk_team_maximum(known ? (double)status.st_blksize : (double)USUAL);
 }
 
 bool io_less_than_ranks(const struct bk_run *run, const char *option, uint64_t value) {

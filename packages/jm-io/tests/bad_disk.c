@@ -33,9 +33,12 @@ static ssize_t write_badly(int descriptor, const void *bytes, size_t count, off6
     return real(descriptor, flipped(bytes, count), count, at);
 }
 
+// With large files, as Debian 13's armhf compiler has them by itself, pwrite is pwrite64's name.
+#ifndef __USE_FILE_OFFSET64
 ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t at) {
     return write_badly(descriptor, bytes, count, at);
 }
+#endif
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t at) {
     return write_badly(descriptor, bytes, count, at);
