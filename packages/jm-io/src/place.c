@@ -75,16 +75,28 @@ void io_place_remove(void) {
     (void)bk_team_maximum(0);
 }
 
+static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2};
+static sigset_t ignored; // of these, by the process's user
+
+// Before all libraries, of which UCX takes SIGHUP for itself while it is loaded.
+static void note_ignored(void) {
+    sigemptyset(&ignored);
+    for (size_t i = 0; i < BK_COUNT(fatal); i++) {
+        struct sigaction now;
+        if (sigaction(fatal[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            sigaddset(&ignored, fatal[i]);
+    }
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = note_ignored;
+
 // Those that end a process, but for what its user has it ignore.
 static sigset_t ending_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < BK_COUNT(numbers); i++) {
-        struct sigaction now;
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&set, numbers[i]);
-    }
+    for (size_t i = 0; i < BK_COUNT(fatal); i++)
+        if (!sigismember(&ignored, fatal[i]))
+            sigaddset(&set, fatal[i]);
     return set;
 }
 
@@ -110,6 +122,9 @@ void io_place_guard(void) {
     pthread_t thread;
     signal(SIGXFSZ, SIG_IGN); // a limit on files' sizes is an error of the write,
     signal(SIGPIPE, SIG_IGN); // and so is an output that nobody reads
+    for (size_t i = 0; i < BK_COUNT(fatal); i++)
+        if (sigismember(&ignored, fatal[i]))
+            signal(fatal[i], SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
         return;
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0)
