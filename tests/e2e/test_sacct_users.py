@@ -401,6 +401,10 @@ def values(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[dict[str, str]
     """Of CHOICES: a job differs from all others in what can be asked for. Numbers of jobs have
     begun anew, so that one was another's before, and a cluster that is not here had it, too."""
     steady.run(["sacctmgr", "-i", "add", "qos", "quick"])
+    wait_for(  # or else the job gets none: nobody enforces it
+        lambda: "QOS=quick" in steady.run(["scontrol", "show", "assoc_mgr", "flags=qos"]),
+        what="slurmctld to hear of the new QOS",
+    )
     steady.run(["sacctmgr", "-i", "add", "cluster", "elsewhere"])
     before = steady.sbatch("--wrap", "sleep 1")
     asked = ["--partition=spare", "--constraint=fast", "--qos=quick", "--wckey=blue", "--time=5"]
