@@ -78,7 +78,8 @@ void io_place_remove(void) {
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2};
 static sigset_t ignored; // of these, by the process's user
 
-// Before all libraries, of which UCX takes SIGHUP for itself while it is loaded.
+// By .preinit_array before any library's constructor: UCX's takes SIGHUP for itself, and who asked
+// after it would see nothing of a nohup.
 static void note_ignored(void) {
     sigemptyset(&ignored);
     for (size_t i = 0; i < BK_COUNT(fatal); i++) {
