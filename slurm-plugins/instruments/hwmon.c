@@ -82,6 +82,31 @@ static bool is_any(const char *text, const char *const *words) {
 
 /* ---- what a label means ---- */
 
+/*
+ * NVIDIA's Grace and Grace-Hopper: four ACPI meters a socket, told apart by power1_oem_info alone
+ * (edk2-nvidia 428f5cb, Silicon/NVIDIA/Server/TH500/.../BpmpSsdtSocket0.asl). The module holds the
+ * GPU and Grace, and Grace its cores and the rest of the chip.
+ */
+static const struct grace_meter {
+    const char *label;
+    enum extent extent;
+    jm_domain domain;
+} grace_meters[] = {{"Module Power Socket ", NODE_RAIL, JM_DOMAIN_NODE},
+                    {"Grace Power Socket ", ALL_OF_DEVICE, JM_DOMAIN_CPU},
+                    {"CPU Power Socket ", PART, JM_DOMAIN_CPU},
+                    {"SysIO Power Socket ", PART, JM_DOMAIN_CPU}};
+
+/* NULL: the label is none of theirs. The socket is the device that the four have in common. */
+static const struct grace_meter *find_grace_meter(const char *label, int *socket) {
+    for (size_t i = 0; i < sizeof grace_meters / sizeof *grace_meters; i++) {
+        size_t length = strlen(grace_meters[i].label);
+        if (strncmp(label, grace_meters[i].label, length) == 0 &&
+            sscanf(label + length, "%d", socket) == 1)
+            return &grace_meters[i];
+    }
+    return NULL;
+}
+
 /* PMBus: pin holds the device's pout1, pout2, ...; the pins of the node's power supplies are the
  * node. */
 static enum extent extent_of(const char *device, const char *label) {
@@ -123,13 +148,14 @@ static void make_name(char name[JM_NAME_MAX], const char *device, const char *la
             *c = '_';
 }
 
-/* An ACPI meter states its accuracy ("95.0%") and the time it averages over, in ms. */
+/* An ACPI meter states its accuracy ("95.0%") and the time it averages over, in ms. Grace's say
+ * 100 %, which no meter has. */
 static jm_error_budget stated_budget(const struct device *device, int index,
                                      jm_error_budget budget) {
     char file[TEXT_MAX];
     double value;
     jm_format(file, sizeof file, "power%d_accuracy", index);
-    if (read_number(device, file, &value) && value > 0 && value <= 100)
+    if (read_number(device, file, &value) && value > 0 && value < 100)
         budget.relative = 1 - value / 100;
     jm_format(file, sizeof file, "power%d_average_interval", index);
     if (read_number(device, file, &value) && value > 0)
@@ -149,8 +175,12 @@ static bool exists(const struct device *device, const char *prefix, int index, c
 static void read_label(const struct device *device, const char *prefix, int index,
                        char label[TEXT_MAX]) {
     char file[TEXT_MAX];
+    int socket;
     jm_format(file, sizeof file, "%s%d_label", prefix, index);
-    if (!read_text(device, file, label))
+    if (read_text(device, file, label))
+        return;
+    jm_format(file, sizeof file, "%s%d_oem_info", prefix, index);
+    if (!read_text(device, file, label) || !find_grace_meter(label, &socket))
         jm_format(label, TEXT_MAX, "%s%d", prefix, index);
 }
 
@@ -190,12 +220,20 @@ static struct channel *add_channel(hwmon *self, struct device *device, const cha
     char own[3 * TEXT_MAX];
     jm_format(own, sizeof own, "/%s%d_%s %s", prefix, index, suffix, label);
     jm_device_of(device->behind, own, channel->info.device);
-    channel->device = device->number;
     channel->order = self->count++;
+    channel->info.method = JM_METHOD_INTEGRATED;
+    int socket;
+    const struct grace_meter *grace = find_grace_meter(label, &socket);
+    if (grace) {
+        channel->device = -1 - socket;
+        channel->extent = grace->extent;
+        channel->info.domain = grace->domain;
+        return channel;
+    }
+    channel->device = device->number;
     channel->extent = extent_of(device->name, label);
     channel->info.domain =
         channel->extent <= NODE_RAIL ? JM_DOMAIN_NODE : domain_of(device->name, label);
-    channel->info.method = JM_METHOD_INTEGRATED;
     return channel;
 }
 
@@ -332,6 +370,15 @@ static int by_place(const void *left, const void *right) {
     return order ? order : strverscmp(a->folder, b->folder);
 }
 
+/* Before Linux' commit 16746ce8adfe (2025) what an ACPI meter has, its name too, lies in the folder
+ * of the ACPI device. */
+static bool has_name(struct device *device) {
+    if (read_text(device, "name", device->name))
+        return true;
+    memcpy(device->folder, device->behind, sizeof device->folder);
+    return read_text(device, "name", device->name);
+}
+
 static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
     jm_entry folders[CHANNELS_MAX];
     int found = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX), count = 0;
@@ -339,7 +386,7 @@ static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
         struct device *device = &devices[count];
         if (!jm_format(device->folder, JM_PATH_MAX, "%s/%s", root, folders[i].name) ||
             !jm_format(device->behind, JM_PATH_MAX, "%s/device", device->folder) ||
-            !read_text(device, "name", device->name))
+            !has_name(device))
             continue;
         if (access(device->behind, F_OK) != 0)
             jm_format(device->behind, JM_PATH_MAX, "%s/..", device->folder);

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,75 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, daemon):
         before_uj = running.books()["board/power_meter-power1"]
         node_uj = running.node_uj()
         assert before_uj <= node_uj <= running.books()["board/power_meter-power1"]
+
+
+def add_acpi_meter(root: Path, number: int, info: str, power_w: float, *, old: bool) -> Path:
+    """As Linux before its commit 16746ce8adfe (old) and after shows one of Grace's: its oem_info,
+    accuracy and interval are edk2-nvidia's (428f5cb, BpmpSsdtSocket0.asl of TH500)."""
+    device = root.parent / "devices" / "LNXSYSTM:00" / "LNXSYBUS:00" / f"ACPI000D:0{number}"
+    hwmon = device / "hwmon" / f"hwmon{number}"
+    files = {
+        "name": "power_meter",
+        "power1_average": int(power_w * 1e6),
+        "power1_average_interval": 50,
+        "power1_average_interval_min": 50,
+        "power1_average_interval_max": 1000,
+        "power1_accuracy": "100.0%",
+        "power1_is_battery": 0,
+        "power1_model_number": "",
+        "power1_oem_info": info,
+    }
+    hwmon.mkdir(parents=True)
+    write_files(hwmon, {"uevent": ""})
+    write_files(device if old else hwmon, files)
+    (hwmon / "device").symlink_to("../..")
+    root.mkdir(exist_ok=True)
+    (root / hwmon.name).symlink_to(hwmon)
+    return (device if old else hwmon) / "power1_average"
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["old", "new"])
+def test_grace_hoppers_meters_lie_in_each_other(tmp_path, probe, daemon, old):
+    """Four a module: it draws what the widest shows, not their sum; the kernel's order is any."""
+    root, watts = tmp_path / "hwmon", {}
+    for socket in (0, 1):
+        for part, power_w in (("SysIO", 30), ("CPU", 70), ("Grace", 120), ("Module", 400)):
+            info = f"{part} Power Socket {socket}"
+            watts[f"power_meter-{info.replace(' ', '_')}"] = power_w + socket
+            add_acpi_meter(root, len(watts), info, power_w + socket, old=old)
+    run = probe(text_of(root))
+    assert run.status == 0, run.errors
+    assert {reading["channel"]: reading["value"] for reading in run.readings} == watts
+    domains = {reading["channel"]: reading["domain"] for reading in run.readings}
+    assert {name for name, domain in domains.items() if domain == "node"} == {
+        "power_meter-Module_Power_Socket_0",
+        "power_meter-Module_Power_Socket_1",
+    }
+    assert set(domains.values()) == {"node", "cpu"}
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 801)
+
+
+def test_a_grace_without_a_module_counts_its_sockets(tmp_path, joulemarkd, configuration, daemon):
+    """The superchip of two Graces; 100 % is no accuracy to believe, 50 ms is known."""
+    root = tmp_path / "hwmon"
+    for number, (part, power_w) in enumerate((("CPU", 150), ("SysIO", 40), ("Grace", 250))):
+        for socket in (0, 1):
+            info = f"{part} Power Socket {socket}"
+            add_acpi_meter(root, 2 * number + socket, info, power_w, old=True)
+    words = [joulemarkd, "--describe", "-N", "n1", "-c", configuration(text_of(root))]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    described = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(described) == 6
+    assert {line["channel"] for line in described if line["outermost"]} == {
+        "power_meter-Grace_Power_Socket_0",
+        "power_meter-Grace_Power_Socket_1",
+    }
+    assert {(line["error"]["relative"], line["error"]["jitter_s"]) for line in described} == {
+        (0.05, 0.05)
+    }
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 500)
 
 
 def make_supplies(root: Path) -> None:
