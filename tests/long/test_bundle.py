@@ -1,4 +1,5 @@
-"""`environments/bundle`: what it writes is built where there is no network and no cache."""
+"""`environments/bundle`: what it writes is built in a Debian that has what guides/install.md has
+apt install, no network, no Spack and nothing of this checkout."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -7,8 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,62 +15,59 @@ import pytest
 from building.steps import OWN
 
 from tests.checkout import PROJECT, copy_to, repository_of
-from tests.cluster import CHECKOUT, Build
+from tests.cluster import CHECKOUT
+from tests.long.test_first_install import blocks, chapter
+from tests.long.test_packages import Root, bootstrap, must
 from tests.stranger import need_spack
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be in another root")
 
 ALONE = CHECKOUT / "tests/alone"
+TREE, STATE, VENV = "/srv/joulemark", "/srv/state", "/srv/venv"
 LIMIT_S = 1000
-#: nothing of the machine's Spack, where it has one: a mirror of its own, perhaps
-WITHOUT_SPACK = 'if [ -d /etc/spack ]; then mount -t tmpfs none /etc/spack; fi; exec "$@"'
 
 
 @pytest.fixture(scope="module")
-def unpacked() -> Iterator[Path]:
-    """The bundle's one folder, in a place of a short name."""
+def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
+    """The machine without a network, and on it the bundle's one folder."""
     need_spack()
-    with tempfile.TemporaryDirectory(prefix="jm-", dir="/var/tmp") as name:
-        folder = Path(name)
-        work = repository_of(copy_to(folder / "work", *PROJECT))
-        where = ("--state", folder / "state", "--out", folder / "bundle.tar.gz")
-        subprocess.run([work / "environments/bundle", *where], check=True, timeout=LIMIT_S)
-        for old in ("work", "state"):
-            shutil.rmtree(folder / old)
-        subprocess.run(
-            ["tar", "-C", folder, "-xf", folder / "bundle.tar.gz"], check=True, timeout=60
-        )
-        yield folder / "joulemark"
+    folder: Path = tmp_path_factory.mktemp("away") / "root"
+    bootstrap(folder, "ca-certificates")
+    try:
+        root = Root(folder, around=(ALONE,))
+        take_packages = next(b for b in blocks(chapter("install", "By Spack")) if "apt" in b)
+        Root(folder).run(take_packages)
+        make_bundle(folder / "srv/bundle.tar.gz", tmp_path_factory.mktemp("here"))
+        root.run(f"tar -C {Path(TREE).parent} -xf /srv/bundle.tar.gz")
+        yield root
+    finally:
+        must("rm", "-rf", "--one-file-system", folder)
 
 
-def alone(folder: Path, *words: str | Path) -> str:
-    """What a command says, with an empty HOME and without a network."""
-    home = folder.parent / "home"
-    home.mkdir(exist_ok=True)
-    env = {"HOME": str(home), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-    hidden = ("unshare", "--mount", "sh", "-c", WITHOUT_SPACK, "sh")
-    done = subprocess.run(
-        [ALONE, *hidden, *words], env=env, capture_output=True, text=True, timeout=LIMIT_S
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def make_bundle(place: Path, beside: Path) -> None:
+    work = repository_of(copy_to(beside / "work", *PROJECT))
+    where = ("--state", beside / "state", "--out", place)
+    subprocess.run([work / "environments/bundle", *where], check=True, timeout=LIMIT_S)
+    shutil.rmtree(beside)
 
 
-def test_spack_builds_all_of_it_without_a_network(unpacked):
-    state = unpacked.parent / "away"
-    alone(unpacked, unpacked / "environments/build", "--state", state)
-    build = Build.load(state / "cache")
-    assert build.built_by == "spack", build.why
-    said = alone(
-        unpacked, state / f"cache/environments/{OWN}/.spack-env/view/bin/dhrystone", "--quick"
-    )
-    assert "DMIPS" in said
+def test_it_has_no_network(away: Root) -> None:
+    asks = "import socket; socket.create_connection(('1.1.1.1', 53), 5)"
+    assert "unreachable" in away.done(f'python3 -c "{asks}"').stdout
 
 
-def test_the_command_with_all_stores_and_formats_is_installed_without_a_network(unpacked):
-    venv, wheels = unpacked.parent / "venv", unpacked / "bundle/wheels"
-    alone(unpacked, sys.executable, "-m", "venv", venv)
+def test_spack_builds_all_of_it_without_a_network(away: Root) -> None:
+    away.run(f"{TREE}/environments/build --state {STATE}")
+    built_by = away.run(f"grep JOULEMARK_BUILT_BY= {STATE}/cache/build.env")
+    assert "spack" in built_by
+    view = f"{STATE}/cache/environments/{OWN}/.spack-env/view"
+    assert "DMIPS" in away.run(f"{view}/bin/dhrystone --quick")
+
+
+def test_the_command_with_all_stores_and_formats_is_installed_without_a_network(
+    away: Root,
+) -> None:
     extras = "joulemark[plots,mariadb,postgresql,parquet,profile,mqtt]"
-    install = ("-m", "pip", "install", "--no-index", "--find-links", wheels, extras)
-    alone(unpacked, venv / "bin/python", *install)
-    assert "merge" in alone(unpacked, venv / "bin/joulemark", "--help")
+    install = f"install --no-index --find-links {TREE}/bundle/wheels"
+    away.run(f"python3 -m venv {VENV}; {VENV}/bin/pip {install} '{extras}'")
+    assert "merge" in away.run(f"{VENV}/bin/joulemark --help")

@@ -50,13 +50,16 @@ def must(*words: object, **options: object) -> str:
 
 
 class Root:
-    """Of a Debian: each command sees its own processes alone, and ends with all it has begun."""
+    """Of a Debian: each command sees its own processes alone, and ends with all it has begun;
+    AROUND is a command that runs it."""
 
-    def __init__(self, folder: Path, suite: str | None = None) -> None:
-        self.folder, self.suite = folder, suite
+    def __init__(
+        self, folder: Path, suite: str | None = None, around: tuple[Path, ...] = ()
+    ) -> None:
+        self.folder, self.suite, self.around = folder, suite, around
 
     def done(self, command: str) -> subprocess.CompletedProcess[str]:
-        alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+        alone = (*self.around, "unshare", "--mount", "--pid", "--fork", "--kill-child")
         own = (*alone, f"--mount-proc={self.folder}/proc", "chroot", self.folder)
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
         env |= {"DEBIAN_FRONTEND": "noninteractive"}
