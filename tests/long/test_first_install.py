@@ -1,5 +1,6 @@
 """guides/install.md and guides/removal.md, word for word, in a Debian where this checkout is not,
-under its own systemd with its own munge, MariaDB and Slurm: by Debian packages, then by Spack.
+under its own systemd with its own munge, MariaDB and Slurm: by Debian packages, then by Spack;
+the packages on Debian 13, too.
 
 It reaches no network. What a site's machine would fetch is there before: Debian's packages in
 apt's cache; Spack, its recipes, its solver and its compiler wrapper; a bare repository of ours.
@@ -24,10 +25,17 @@ from tests.checkout import PROJECT, announce, copy_to, repository_of
 from tests.cluster import CHECKOUT, cache_folder, wait_for
 from tests.long.shown import begins
 from tests.long.test_guides import STATUS, commands
-from tests.long.test_packages import SITE, Root, bootstrap, must
+from tests.long.test_packages import MADE, Root, bootstrap, must, suite
+from tests.long.test_packages import commands as commands_of_packages
 from tests.stranger import need_spack
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+HERE = suite()
+#: the Debian, and the chapters of CHAPTERS
+WAYS = dict.fromkeys([(HERE, "debs"), (HERE, "spack"), ("trixie", "debs")])
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users"),
+    pytest.mark.parametrize(("root", "chapters"), WAYS, indirect=True, scope="module"),
+]
 
 GUIDES = CHECKOUT / "packages" / "joulemark" / "guides"
 USER = "alice"
@@ -101,7 +109,9 @@ LEFT = (
     rf"find / \( {' -o '.join(f'-path {path}' for path in KEPT)} \) -prune "
     "-o -iname '*joulemark*' -prune -print"
 )
+#: Debian 13's slurmdbd makes no database: its libmariadb has another number for an unknown one
 DATABASE = (
+    "CREATE DATABASE slurm_acct_db; "
     "CREATE USER slurm@localhost IDENTIFIED VIA unix_socket; GRANT ALL ON *.* TO slurm@localhost"
 )
 
@@ -192,24 +202,39 @@ class Cluster:
         return self.sacct(job, "State,ConsumedEnergyRaw,AdminComment")
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
-    """A Debian with its Slurm, and beside it what is to be installed."""
-    folder: Path = tmp_path_factory.mktemp("debian") / "root"
-    bootstrap(folder, ",".join(SLURM))
+@contextlib.contextmanager
+def debian(folder: Path, packages: str, of: str) -> Iterator[Root]:
+    bootstrap(folder, packages, of)
     try:
-        for name, text in FILES.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-        yield Root(folder)
+        yield Root(folder, of)
     finally:
         must("rm", "-rf", "--one-file-system", folder)
 
 
-def make_packages(place: Path) -> None:
-    env = {**os.environ, "DEBFULLNAME": "A site", "DEBEMAIL": "hpc@joulemark.org"}
-    must(SITE / "make-debs", place, env=env)
-    shutil.rmtree(place / "build")
+@pytest.fixture(scope="module")
+def root(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Root]:
+    """A Debian with its Slurm, and beside it what is to be installed."""
+    folder: Path = tmp_path_factory.mktemp("debian") / "root"
+    with debian(folder, ",".join(SLURM), request.param) as root:
+        for name, text in FILES.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        yield root
+
+
+def make_packages(root: Root, beside: Path) -> None:
+    """By their page, in another machine's root: what makes them is no part of the site's."""
+    install, make = commands_of_packages("Making them")
+    place = root.folder / MADE.lstrip("/")
+    with debian(beside, "ca-certificates", root.suite) as maker:
+        copy_to(beside / "root", *PROJECT)
+        maker.run(install)
+        maker.run(f"cd /root; {make}")
+        place.mkdir()
+        for package in (beside / MADE.lstrip("/")).glob("*.deb"):
+            shutil.copy(package, place)
 
 
 def take_archives(root: Root, heading: str) -> None:
@@ -284,11 +309,13 @@ def site(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
             yield Cluster(machine, as_root, user)
 
 
-@pytest.fixture(scope="module", params=CHAPTERS)
-def chapters(root: Root, request: pytest.FixtureRequest) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def chapters(
+    root: Root, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
     """Install's and removal's, and what the first one takes is there."""
     if request.param == "debs":
-        make_packages(root.folder / "srv/joulemark")
+        make_packages(root, tmp_path_factory.mktemp("maker") / "root")
     else:
         need_spack()
         take_spack(root.folder)
@@ -332,6 +359,9 @@ def see_joules_of_a_module(site: Cluster) -> None:
 
 
 def see_one_link_that_an_upgrade_moves(site: Cluster) -> None:
+    """And another, to Slurm's own plugins, that is the same on x86 and ARM."""
+    [plugins] = site.machine.must("sed -n 's/^PluginDir=//p' /etc/slurm/slurm.conf").split()
+    assert plugins == "/usr/local/lib/joulemark-slurm:/opt/joulemark/current/lib/slurm"
     current = site.machine.must("readlink /opt/joulemark/current")
     assert re.match(r"/opt/joulemark/9\.9\.0-slurm\d+\.\d+", current), current
     named = site.machine.must(
