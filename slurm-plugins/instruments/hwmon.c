@@ -3,6 +3,8 @@
 // ACPI meters among them.
 #include "common.h"
 
+#include "log.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +28,7 @@ enum { NOISE_UW = 1000000 }; /* below zero: a few steps of a coarse sensor */
 enum { CHANNELS_MAX = 128, ENTRIES_MAX = 1024, TEXT_MAX = 64 };
 
 /* What a channel encloses, the widest first. */
-enum extent { ALL_OF_NODE, NODE_RAIL, ALL_OF_DEVICE, PART };
+enum extent { ALL_OF_NODE, NODE_RAIL, MODULE, ALL_OF_DEVICE, PART };
 
 struct channel {
     jm_channel_info info;
@@ -83,15 +85,16 @@ static bool is_any(const char *text, const char *const *words) {
 /* ---- what a label means ---- */
 
 /*
- * NVIDIA's Grace and Grace-Hopper: four ACPI meters a socket, told apart by power1_oem_info alone
+ * NVIDIA's Grace and Grace-Hopper: ACPI meters of each socket, told apart by power1_oem_info alone
  * (edk2-nvidia 428f5cb, Silicon/NVIDIA/Server/TH500/.../BpmpSsdtSocket0.asl). The module holds the
- * GPU and Grace, and Grace its cores and the rest of the chip.
+ * GPU and Grace, and Grace its cores and the rest of the chip. Firmware since edk2-nvidia bb870359
+ * (October 2024) has no module's where there is a GPU.
  */
 static const struct grace_meter {
     const char *label;
     enum extent extent;
     jm_domain domain;
-} grace_meters[] = {{"Module Power Socket ", NODE_RAIL, JM_DOMAIN_NODE},
+} grace_meters[] = {{"Module Power Socket ", MODULE, JM_DOMAIN_NODE},
                     {"Grace Power Socket ", ALL_OF_DEVICE, JM_DOMAIN_CPU},
                     {"CPU Power Socket ", PART, JM_DOMAIN_CPU},
                     {"SysIO Power Socket ", PART, JM_DOMAIN_CPU}};
@@ -198,6 +201,21 @@ static bool open_sensor(struct device *device, jm_sensor *sensor, const char *pr
     return false;
 }
 
+/*
+ * An ACPI meter would be the node, and all else a part of it. Where its BMC does not answer, the
+ * kernel shows 0 or ACPI's error 0xFFFFFFFF in mW, seen as 4.29 MW (lm-sensors' issue 460).
+ */
+static bool is_dead_meter(const struct device *device, const jm_sensor *sensor) {
+    static const int64_t error_uw = INT64_C(4294967295000);
+    jm_sensor tried = *sensor;
+    int64_t value;
+    if (strcmp(device->name, "power_meter") != 0 ||
+        (jm_sensor_read(&tried, &value) && value > 0 && value != error_uw))
+        return false;
+    jm_warn("hwmon: %s: an ACPI meter that measures nothing: left out", sensor->path);
+    return true;
+}
+
 /* A new channel for PREFIXn_SUFFIX, or NULL where it is of no use or cannot be had. */
 static struct channel *add_channel(hwmon *self, struct device *device, const char *prefix,
                                    int index, const char *suffix) {
@@ -216,6 +234,10 @@ static struct channel *add_channel(hwmon *self, struct device *device, const cha
     channel->current.fd = -1;
     if (!open_sensor(device, &channel->sensor, prefix, index, suffix))
         return NULL;
+    if (is_dead_meter(device, &channel->sensor)) {
+        jm_sensor_close(&channel->sensor);
+        return NULL;
+    }
     make_name(channel->info.name, device->name, label);
     char own[3 * TEXT_MAX];
     jm_format(own, sizeof own, "/%s%d_%s %s", prefix, index, suffix, label);

@@ -154,6 +154,35 @@ def test_grace_hoppers_meters_lie_in_each_other(tmp_path, probe, daemon, old):
         wait_watts(running, 801)
 
 
+def test_a_module_is_no_part_of_another_sockets_nor_more_than_the_supplies(
+    tmp_path, probe, daemon
+):
+    """One socket without its module's meter beside one with: both count; inputs hold them all."""
+    root = tmp_path / "hwmon"
+    parts = (("Module", 0, 400), ("Grace", 0, 120), ("Grace", 1, 110), ("CPU", 1, 70))
+    for number, (part, socket, power_w) in enumerate(parts, 2):
+        add_acpi_meter(root, number, f"{part} Power Socket {socket}", power_w, old=True)
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 510)
+    make_supplies(root)
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 805)
+
+
+@pytest.mark.parametrize("dead_uw", [0, 4294967295000])
+def test_an_acpi_meter_that_measures_nothing_hides_nothing(tmp_path, probe, dead_uw):
+    """Of a BMC that does not answer, or in a virtual machine."""
+    root = tmp_path / "hwmon"
+    add_device(root, 9, "power_meter", {"power1_average": dead_uw})
+    make_supplies(root)
+    run = probe(text_of(root))
+    assert run.status == 0 and "hwmon9/power1_average: an ACPI meter that" in run.errors
+    assert {r["channel"] for r in run.readings if r["domain"] == "node"} == {
+        "pfe1100-pin-0",
+        "pfe1100-pin-1",
+    }
+
+
 def test_a_grace_without_a_module_counts_its_sockets(tmp_path, joulemarkd, configuration, daemon):
     """The superchip of two Graces; 100 % is no accuracy to believe, 50 ms is known."""
     root = tmp_path / "hwmon"
