@@ -176,7 +176,7 @@ def test_a_short_kernel_is_told_its_own_energy(soon, card, daemon, monkeypatch):
     # a value may be 100 ms old at either end, and that is all; of a reading that found no CPU in
     # time the error bar is wider
     off_j = 2.2 * card.UPDATE_S * card.BUSY_W
-    in_time = [one for one in told if one[2] <= off_j]
+    in_time = [one for one in told if one[2] <= 1.5 * off_j]
     far = [one for one in in_time if abs(one[1] - one[0]) > off_j]
     assert not far and 2 * len(in_time) >= len(told), f"{far}, {len(in_time)} in time of {told}"
 

@@ -20,7 +20,7 @@ from tests.versions.slurm import MIRROR
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
-LIMIT_S = 900
+LIMIT_S = 1200
 SITE = CHECKOUT / "slurm-plugins" / "site"
 VERSION = re.search(
     r"project\(joulemark-slurm VERSION (\S+)", (SITE.parent / "CMakeLists.txt").read_text()
