@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from joulemark import cli, regions
-from joulemark.bench import cooked, hpl
+from joulemark.bench import cooked, hpl, outside
+from joulemark.bench.program import Build
 from joulemark.errors import UserError
 
 OUTPUT = """\
@@ -130,7 +131,7 @@ def test_a_job_s_number_that_is_none_is_refused(tmp_path, capsys, monkeypatch, t
 
 
 def test_a_modelled_energy_says_so():
-    energy = hpl.energy_of("x: 5.0 J +- 2.0 J (k=2), estimated by a model in 1.0 s", 1)
+    energy = outside.energy_of("x: 5.0 J +- 2.0 J (k=2), estimated by a model in 1.0 s", 1)
     assert energy.estimated and energy.joules == 5
 
 
@@ -162,7 +163,7 @@ def test_a_line_has_what_is_known_of_its_system(tmp_path, capsys, monkeypatch):
     output = tmp_path / "HPL.out"
     (tmp_path / "scaling_governor").write_text("performance\n")
     (tmp_path / "scaling_cur_freq").write_text("2300000\n")
-    monkeypatch.setattr(hpl, "CPUFREQ", tmp_path)
+    monkeypatch.setattr(outside, "CPUFREQ", tmp_path)
     monkeypatch.setenv("JOULEMARK_SLURM_VERSION", "22.05.8")
     told = {"instruments": "powercap/cpu", "channels": "rapl/package-0"}
     monkeypatch.setattr(regions, "instruments", lambda: told)
@@ -308,9 +309,9 @@ def test_the_frequency_is_the_kernel_s_where_it_tells_it(
     if khz:
         (tmp_path / "scaling_cur_freq").write_text(khz)
     (tmp_path / "cpuinfo").write_text(f"model name\t: A\ncpu MHz\t\t: {mhz}\ncache size\t: 1\n")
-    monkeypatch.setattr(hpl, "CPUFREQ", tmp_path)
-    monkeypatch.setattr(hpl.peaks, "CPUINFO", tmp_path / "cpuinfo")
-    assert hpl._of_system()["frequency_hz"] == expected
+    monkeypatch.setattr(outside, "CPUFREQ", tmp_path)
+    monkeypatch.setattr(outside.peaks, "CPUINFO", tmp_path / "cpuinfo")
+    assert outside.manifest_of(None, Build())["frequency_hz"] == expected
 
 
 def test_an_output_whose_program_nobody_tells_is_said_so(taken, xhpl, capsys):

@@ -6,16 +6,14 @@ import argparse
 import json
 import math
 import os
-import platform
 import re
 import sys
 import time
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
-from joulemark import environment, output, regions
-from joulemark.bench import peaks, program
+from joulemark import environment, output
+from joulemark.bench import outside, program
 from joulemark.errors import UsageError, UserError
 
 # -- the input -----------------------------------------------------------------------------------
@@ -45,7 +43,6 @@ TUNING = (
 #: What HPC Challenge reads after HPL's lines: its matrix transposition has no more sizes.
 HPCC = (("", ""), (0, "sizes more"), (1200, ""), (0, "blocks more"), (40, ""))
 
-CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 MOST = 2**31 - 1  # HPL's numbers are C's int
 MOST_MULTIPLES = 20  # N is made a multiple of all NB where this costs less than a part of so many
@@ -163,10 +160,6 @@ _START = re.compile(
 #: Of HPC Challenge, between its parts.
 _SINCE_1970 = re.compile(r"^Current time \((\d{1,11})\) is ")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_REGION = re.compile(
-    r"^(?P<name>\S+): (?P<joules>[\d.]+) J \+- (?P<error>[\d.]+) J \(k=2\)"
-    r"(?P<estimated>, estimated by a model)? in (?P<seconds>[\d.]+) s$"
-)
 
 
 @dataclass
@@ -191,16 +184,6 @@ class Test:
     def operations(self) -> float:
         """As HPL counts them."""
         return 2 / 3 * self.n**3 + 3 / 2 * self.n**2
-
-
-@dataclass
-class Energy:
-    """Of all nodes together; uncertainties add up, for the nodes' instruments are alike."""
-
-    joules: float
-    error: float
-    seconds: float
-    estimated: bool
 
 
 def tests_of(text: str) -> list[Test]:
@@ -240,19 +223,6 @@ def _start_s(told: re.Match) -> float | None:
         return None
 
 
-def energy_of(text: str, nodes: int) -> Energy:
-    """The sum of a region's lines, of which each node wrote one."""
-    found = [match for match in map(_REGION.match, text.splitlines()) if match]
-    if len(found) != nodes:
-        raise UsageError(f"--energy: {len(found)} lines of a region for {nodes} nodes: one each")
-    return Energy(
-        joules=sum(float(match["joules"]) for match in found),
-        error=sum(float(match["error"]) for match in found),
-        seconds=max(float(match["seconds"]) for match in found),
-        estimated=any(match["estimated"] for match in found),
-    )
-
-
 def write_results(options: argparse.Namespace) -> int:
     """`joulemark hpl results`."""
     written = _read(options.output)
@@ -260,7 +230,7 @@ def write_results(options: argparse.Namespace) -> int:
     if not tests:
         raise UserError(f"{options.output}: no line of a test: is this HPL's output, and whole?")
     nodes = _count("--nodes", options.nodes, "SLURM_JOB_NUM_NODES")
-    energy = energy_of(_read(options.energy), nodes) if options.energy else None
+    energy = outside.energy_of(_read(options.energy), nodes) if options.energy else None
     if energy and len(tests) > 1:
         raise UsageError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
     threads = _checked("--threads", options.threads)
@@ -268,7 +238,8 @@ def write_results(options: argparse.Namespace) -> int:
         why = "nothing is known of the build of what wrote it: name that by --program"
         output.tell([f"{options.output}: {why}"])
     build = program.Build() if options.program is None else program.build(options.program)
-    manifest = {**_of_build(written, build), **_of_system()}
+    version = _VERSION.search(written)
+    manifest = outside.manifest_of(version and version[1], build)
     is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
     lines = [
         # where nobody told, several ranks may be anywhere
@@ -288,98 +259,24 @@ def write_results(options: argparse.Namespace) -> int:
     return 0 if all(test.passed for test in tests) else 1
 
 
-def _of_build(text: str, build: program.Build) -> dict[str, str | None]:
-    """A manifest's keys, as benchkit's programs have them; HPL tells its version alone."""
-    version = _VERSION.search(text)
-    known = [version[1]] if version else []
-    known += [f"({build.file})"] if build.file else []
-    return {
-        "version": " ".join(known) or None,
-        "compiler": build.compiler,
-        "flags": None,
-        "libraries": build.libraries,
-        "spack_spec": build.spack_spec,
-        "spack_hash": build.spack_hash,
-    }
-
-
-def _of_system() -> dict[str, str | float | None]:
-    """Likewise, of this machine and moment, which are taken to be those of the run."""
-    return {
-        "os_kernel": platform.release(),
-        "governor": _of_cpufreq("scaling_governor"),
-        "pinning": None,
-        "slurm": os.environ.get("JOULEMARK_SLURM_VERSION"),
-        "frequency_hz": _frequency_hz(),
-    }
-
-
 def cooked(
-    test: Test, threads: int, nodes: int | None, energy: Energy | None, manifest: dict
+    test: Test, threads: int, nodes: int | None, energy: outside.Energy | None, manifest: dict
 ) -> dict:
-    """One line, as benchkit's programs write it."""
-    passed, known = test.passed, test.passed and energy is not None
-    return {
-        "benchmark": "hpl",
-        "kernel": "linpack",
-        "variant": f"nb{test.nb}",
-        "size": test.n,
-        "operations": test.operations,
-        "operation": "flop",
-        "iterations": 1,
-        "repetitions": 1,
-        "runs": 1,
-        "time_s": test.operations / test.flops_per_s if passed else None,
-        "time_spread_s": None,
-        "performance": test.flops_per_s if passed else None,
-        "unit": "F/s",
-        "verified": passed,
-        "threads": threads,
-        "ranks": test.ranks,
-        "nodes": nodes,
-        "target": platform.machine(),
-        "cpu": peaks.this_node().get("model name") or platform.machine(),
-        "region_seconds": energy.seconds if known else None,
-        "energy_j": energy.joules if known else None,
-        "energy_uncertainty_j": energy.error if known else None,
-        "power_w": energy.joules / energy.seconds if known and energy.seconds else None,
-        "estimated": energy.estimated if known else None,
-        "job": os.environ.get("SLURM_JOB_ID"),
-        "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
-        "start": _iso(test.start_s),
-        "manifest": {
-            **manifest,
-            **(regions.instruments() if known else {}),  # other nodes' are taken to be alike
-        },
-    }
-
-
-def _iso(start_s: float | None) -> str | None:
-    if start_s is None:
-        return None
-    return datetime.fromtimestamp(start_s, timezone.utc).isoformat(timespec="seconds")
-
-
-def _of_cpufreq(name: str) -> str | None:
-    """Of the first processor's frequency, where the kernel tells it."""
-    text = _text(CPUFREQ / name)
-    return None if text is None else text.strip()
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-
-
-def _frequency_hz() -> float | None:
-    """Of the first processor, from where benchkit has it; the kernel may call it unknown."""
-    khz = re.match(r"[1-9]\d*$", _of_cpufreq("scaling_cur_freq") or "")
-    if khz:
-        return 1e3 * int(khz[0])
-    mhz = re.search(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)$", _text(peaks.CPUINFO) or "", re.MULTILINE)
-    return 1e6 * float(mhz[1]) if mhz else None
+    """One line, as benchkit's programs write it; HPL tells its version alone."""
+    run = outside.Run(
+        benchmark="hpl",
+        kernel="linpack",
+        variant=f"nb{test.nb}",
+        size=test.n,
+        operations=test.operations,
+        operation="flop",
+        unit="F/s",
+        threads=threads,
+        ranks=test.ranks,
+        nodes=nodes,
+        start_s=test.start_s,
+    )
+    return outside.line(run, test.flops_per_s if test.passed else None, energy, manifest)
 
 
 def _read(place: str) -> str:
