@@ -23,6 +23,7 @@ TOPOLOGY, CORES = "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 4
 #: a small case, where the knobs that most templates have are not enough
 SMALL = {"JM_MIN_SECONDS": "0.1", "JM_MAX_SECONDS": "20"}
 KNOBS = {
+    "app": {"JM_SET": "size=1m block=64k processes=2"},
     "dhrystone": {"JM_SIZES": "10000"},
     "hpl": {"JM_MEMORY": "2MiB", "JM_NB": "64", "JM_HPL": "hpcc"},
     "hydro": {"JM_SIZES": "60"},
@@ -49,7 +50,7 @@ KNOBS = {
 OPTIONS = {"scaling": ["--nodes=2"]}
 OF_RANKS = ("hpl", "jm-io", "scaling")
 #: ranks and their threads, of the result that has the most of them
-WORKERS = {"dhrystone": 1, "scaling": 2}
+WORKERS = {"app": 2, "dhrystone": 1, "scaling": 2}
 RANKS = {"hpl": CORES}  # one each; of others the threads differ
 AS_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": str(int(os.geteuid() == 0)),

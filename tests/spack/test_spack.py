@@ -253,6 +253,12 @@ def test_the_commands_module_shows_the_job_templates(made, tmp_path):
     assert sorted(shown.split()) == sorted([*templates, "joulemark-job.sh"])
 
 
+def test_the_commands_module_knows_the_applications(made, tmp_path):
+    shown = in_module(made, "joulemark", "joulemark app list --format csv", tmp_path)
+    names = [line.partition(",")[0] for line in shown.splitlines()[1:]]
+    assert names == sorted(path.stem for path in CHECKOUT.glob("packages/apps/*.yaml"))
+
+
 def test_a_benchmarks_module_has_one_name_everywhere():
     """In Spack's tree, in CMake's, and where the templates load it."""
     script = (CHECKOUT / "job-templates/joulemark-job.sh").read_text()

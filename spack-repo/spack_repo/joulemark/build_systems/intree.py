@@ -48,6 +48,8 @@ class InTree(PackageBase):
 
     #: the folders of the project that it is built from, first that with its CMakeLists.txt
     git_sparse_paths: tuple = ()
+    #: those of the others of which something is installed; what else there is tests read
+    installed_beside: tuple = ()
 
     @property
     def has_code(self) -> bool:
@@ -64,6 +66,12 @@ class InTree(PackageBase):
             return str(self.spec.variants["dev_path"].value)
         return os.path.join(CHECKOUT, self.git_sparse_paths[0])
 
+    def beside(self, folder: str) -> str:
+        """Another folder of the project than the first that it is built from."""
+        return os.path.normpath(
+            os.path.join(self.source, os.path.relpath(folder, self.git_sparse_paths[0]))
+        )
+
     def content_hash(self, content=None) -> str:
         """Spack's hook; for @main the recipe's hash, joined with those of this folder and the
         sources."""
@@ -74,6 +82,8 @@ class InTree(PackageBase):
         parts = super().content_hash(content).encode() + tree_digest(HERE)
         if "dev_path" not in self.spec.variants:  # whose edits Spack builds under the same hash
             parts += tree_digest(self.source)
+        for folder in self.installed_beside:
+            parts += tree_digest(self.beside(folder))
         digest = hashlib.sha256(parts).digest()
         return base64.b32encode(digest).decode().lower()
 

@@ -24,6 +24,7 @@ COMMANDS = (
     "export",
     "plan",
     "hpl",
+    "app",
     "budget",
     "store",
     "io",

@@ -1,0 +1,307 @@
+# Runs an application's phases, each a region of its own, and takes their results to the reports.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from joulemark import environment, output
+from joulemark.bench import outside, program
+from joulemark.bench.app import App, Figure, Phase, expand, find, product
+from joulemark.errors import UsageError, UserError
+
+#: One task of each node marks the region, and so tells the node's energy.
+MARKED = """\
+if [[ ${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}} == 0 && -n ${JOULEMARK_SOCKET:-} ]] &&
+    command -v joulemarkctl >/dev/null
+then exec joulemarkctl region "$JM_REGION" -- "$@" 2>"$JM_ENERGY.${SLURM_NODEID:-0}"
+else exec "$@"; fi"""
+RUN = "run.json"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE_S = 10.0  # a launcher ends its tasks; then it is killed
+
+
+class Ended(Exception):
+    """By a signal."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
+
+
+def run(options: argparse.Namespace) -> int:
+    """`joulemark app run`."""
+    app = find(options.name)
+    settings = app.with_settings(options.set)
+    ranks = options.ranks or environment.count("SLURM_NTASKS")
+    nodes = environment.count("SLURM_JOB_NUM_NODES")
+    launcher = shlex.split(options.launcher)
+    if ranks > 1 and not launcher and any(phase.has_ranks for phase in app.phases):
+        raise UsageError(f"{ranks} ranks: say what starts them: --launcher 'srun --mpi=pmix'")
+    told = {"app": app.name, "settings": settings, "ranks": ranks, "nodes": nodes, "phases": {}}
+    told["manifest"] = outside.manifest_of(None, _build(app))
+    out = Path(options.out or f"{app.name}.{os.environ.get('SLURM_JOB_ID', os.getpid())}")
+    try:
+        out.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}: give a new folder") from None
+    try:
+        with _signals(), _work_folder(app, options.folder) as folder:
+            told["folder"] = str(folder)
+            names = {**settings, "ranks": str(ranks), "nodes": str(nodes), "folder": str(folder)}
+            _put_inputs(app, folder, names)
+            for phase in app.phases:
+                words = launcher if phase.has_ranks else []
+                ran = told["phases"][phase.name] = _run_phase(phase, app, names, words, out)
+                if ran["status"]:
+                    break  # what comes after reads what it should have left
+            _write(out / RUN, json.dumps(told, indent=1))
+    except Ended as ended:
+        output.tell([f"{app.name}: ended by {signal.Signals(ended.number).name}: no results"])
+        return 128 + ended.number
+    return results(argparse.Namespace(name=options.name, folder=str(out), cooked=options.cooked))
+
+
+def results(options: argparse.Namespace) -> int:
+    """`joulemark app results`."""
+    app = find(options.name)
+    ran = _Run(app, Path(options.folder))
+    lines, failures = [], []
+    for group in _verified_together(app):
+        made, wrong = ran.results(group)
+        lines += made
+        failures += wrong
+    if not lines:
+        raise UserError(f"{options.folder}: no phase that has figures has run: see its *.err")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if options.cooked:
+        _write(Path(options.cooked), text, "a")
+    else:
+        sys.stdout.write(text)
+    output.tell([f"{app.name} {one}; reported without performance" for one in failures])
+    return 1 if failures else 0
+
+
+# -- a run ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Each of them ends what is under way, so that its files are removed."""
+
+    def end(number: int, _frame: object) -> None:
+        for one in SIGNALS:  # while it cleans up nothing interrupts it
+            signal.signal(one, signal.SIG_IGN)
+        raise Ended(number)
+
+    before = {one: signal.getsignal(one) for one in SIGNALS}
+    for one, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def _work_folder(app: App, place: str) -> Iterator[Path]:
+    """A folder of its own on the file system that is to be measured; nothing of it is left."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"joulemark-{app.name}-", dir=place)).resolve()
+    except OSError as error:
+        raise UsageError(f"--folder {place}: {error.strerror}: give one to write in") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            output.tell([f"{folder}: could not be removed: remove it"])
+
+
+def _put_inputs(app: App, folder: Path, names: dict[str, str]) -> None:
+    for one in app.inputs:
+        if one.text is not None:
+            _write(folder / one.file, expand(one.text, names))
+            continue
+        try:
+            with urllib.request.urlopen(one.url) as remote:
+                content = remote.read()
+        except OSError as error:
+            raise UserError(f"{one.url}: {error}: {app.name} needs it") from None
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != one.sha256:
+            raise UserError(f"{one.url}: has sha256 {digest}, not {one.sha256}")
+        (folder / one.file).write_bytes(content)
+
+
+def _run_phase(
+    phase: Phase, app: App, names: dict[str, str], launcher: list[str], out: Path
+) -> dict:
+    """Its output is in NAME.out and NAME.err; when it began, and its exit status."""
+    words = [expand(word, names) for word in phase.command]
+    energy = (out / f"{phase.name}.energy").resolve()
+    env = {**os.environ, "JM_REGION": f"{app.name}-{phase.name}", "JM_ENERGY": str(energy)}
+    env["OMP_NUM_THREADS"] = f"{product(expand(app.threads, names)):.0f}"
+    command = [*launcher, "bash", "-c", MARKED, "bash", *words]
+    start_s = time.time()
+    with contextlib.ExitStack() as stack:
+        said, complained = (
+            stack.enter_context((out / f"{phase.name}.{ending}").open("wb"))
+            for ending in ("out", "err")
+        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": complained}
+        try:
+            child = subprocess.Popen(command, start_new_session=True, env=env, **streams)
+        except OSError as error:
+            raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
+        try:
+            status = child.wait()
+        except BaseException:
+            _end(child)
+            raise
+    if status:
+        what = f"exit status {status}" if status > 0 else f"signal {-status}"
+        output.tell([f"{app.name} {phase.name}: {what}: see {out / phase.name}.err"])
+    return {"start_s": start_s, "status": status}
+
+
+def _end(child: subprocess.Popen) -> None:
+    """With all that it has begun."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(PATIENCE_S)
+
+
+def _build(app: App) -> program.Build:
+    path = shutil.which(app.program)
+    if path is None:
+        fix = f"load its module, or install it: spack install {app.spack}"
+        raise UserError(f"{app.program}: is not on the PATH: {fix}")
+    return program.build(path)
+
+
+# -- its results ---------------------------------------------------------------------------------
+
+
+def _verified_together(app: App) -> Iterator[list[Phase]]:
+    """Phases up to one without figures, which verifies them; the others each by itself."""
+    group: list[Phase] = []
+    for phase in app.phases:
+        group.append(phase)
+        if not phase.figures:
+            yield group
+            group = []
+    yield from ([one] for one in group)
+
+
+class _Run:
+    """What `joulemark app run` left in a folder."""
+
+    def __init__(self, app: App, folder: Path) -> None:
+        self.app, self.folder = app, folder
+        told = _read_run(folder)
+        if told["app"] != app.name:
+            raise UsageError(f"{folder}: is a run of {told['app']}, not of {app.name}")
+        self.phases, self.manifest = told["phases"], told["manifest"]
+        self.settings = {**app.settings, **told["settings"]}
+        self.ranks, self.nodes = told["ranks"], told["nodes"]
+        self.names = {**self.settings, "ranks": str(self.ranks), "nodes": str(self.nodes)}
+        self.names["folder"] = told["folder"]
+
+    def results(self, group: list[Phase]) -> tuple[list[dict], list[str]]:
+        """The cooked lines of what has run of phases, and what is wrong with them."""
+        failures, values = [], []
+        for phase in group:
+            ran = self.phases.get(phase.name)
+            if ran is None:
+                failures.append(f"{phase.name}: has not run")
+                continue
+            text = _read(self.folder / f"{phase.name}.out")
+            wrong = [f"exit status {ran['status']}"] if ran["status"] else []
+            wrong += [one for check in phase.checks if (one := check.failure(text, self.names))]
+            for figure in phase.figures:
+                value = figure.performance(text, self.names)
+                wrong += [] if value else [f"no figure of {figure.kernel}"]
+                values.append((phase, figure, text, value))
+            failures += [f"{phase.name}: {one}" for one in wrong]
+        return [self._line(*one[:3], None if failures else one[3]) for one in values], failures
+
+    def _line(self, phase: Phase, figure: Figure, text: str, value: float | None) -> dict:
+        run_of = outside.Run(
+            benchmark=self.app.name,
+            kernel=figure.kernel,
+            variant=expand(figure.variant, self.names),
+            size=int(product(expand(figure.size, self.names))),
+            operations=product(expand(figure.operations, self.names)),
+            operation=figure.operation,
+            unit=figure.unit,
+            threads=int(product(expand(self.app.threads, self.names))),
+            ranks=self.ranks if phase.has_ranks else 1,
+            nodes=self.nodes if phase.has_ranks else 1,
+            start_s=self.phases[phase.name]["start_s"],
+        )
+        version = self.app.version and self.app.version.find(text, self.names)
+        known = [one for one in (version, self.manifest["version"]) if one]
+        manifest = {**self.manifest, "version": " ".join(known) or None}
+        options = {f"option_{name}": value for name, value in self.settings.items()}
+        return {
+            **outside.line(run_of, value, self._energy(phase, run_of.nodes), manifest),
+            **options,
+        }
+
+    def _energy(self, phase: Phase, nodes: int) -> outside.Energy | None:
+        """None where not each node told; one that did not is not taken for 0 J."""
+        texts = [_read(path) for path in sorted(self.folder.glob(f"{phase.name}.energy.*"))]
+        if not texts:
+            return None
+        try:
+            return outside.energy_of("".join(texts), nodes)
+        except UsageError as error:
+            output.tell([f"{self.folder}: {phase.name}: {error}: the result has no energy"])
+            return None
+
+
+def _read_run(folder: Path) -> dict:
+    try:
+        told = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        kinds = {"app": str, "settings": dict, "phases": dict, "manifest": dict}
+        kinds |= {"ranks": int, "nodes": int, "folder": str}
+        if all(isinstance(told[key], kind) for key, kind in kinds.items()):
+            return told
+        raise ValueError("not as `joulemark app run` writes it")
+    except OSError as error:
+        raise UsageError(f"{folder / RUN}: {error.strerror}: name a run's folder") from None
+    except (ValueError, LookupError, TypeError) as error:
+        raise UsageError(f"{folder / RUN}: {error}: name a run's folder") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}: give another file") from None
