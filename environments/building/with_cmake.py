@@ -22,7 +22,7 @@ MODULES = {
     "joulemark": "slurm-plugins",
     "joulemark-templates": "slurm-plugins",
 }
-TEMPLATES = "share/joulemark/templates"
+TEMPLATES, APPS = "share/joulemark/templates", "share/joulemark/apps"
 MODULE = """\
 -- {name} {version}, built by CMake; written by environments/build.
 whatis("Name: {name}")
@@ -34,8 +34,11 @@ COMMAND_MODULE = """\
 prepend_path("PYTHONPATH", "{sources}/src")
 depends_on("joulemark-templates")
 """
-#: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`
-TEMPLATES_MODULE = 'setenv("JOULEMARK_TEMPLATES", "{templates}")\n'
+#: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`, and `joulemark app`
+TEMPLATES_MODULE = """\
+setenv("JOULEMARK_TEMPLATES", "{templates}")
+prepend_path("JOULEMARK_APPS", "{apps}")
+"""
 
 
 def build(steps: Steps, why: str) -> dict:
@@ -45,6 +48,8 @@ def build(steps: Steps, why: str) -> dict:
         install_project(steps, CHECKOUT / project, prefix)
     install_templates = CHECKOUT / "job-templates/install"
     steps.run("install templates", install_templates, prefix / TEMPLATES)
+    shutil.rmtree(prefix / APPS, ignore_errors=True)
+    shutil.copytree(CHECKOUT / "packages/apps", prefix / APPS)
     return {
         "JOULEMARK_BUILT_BY": "cmake",
         "JOULEMARK_WHY": why,
@@ -86,7 +91,7 @@ def write_modules(steps: Steps, prefix: Path) -> Path:
         if name == "joulemark":
             text += COMMAND_MODULE.format(sources=build_folder_of(steps, name))
         if name == "joulemark-templates":
-            text += TEMPLATES_MODULE.format(templates=prefix / TEMPLATES)
+            text += TEMPLATES_MODULE.format(templates=prefix / TEMPLATES, apps=prefix / APPS)
         file.write_text(text)
     return modules
 

@@ -5,8 +5,8 @@ from spack.package import *
 
 
 class JoulemarkTemplates(InTreePackage):
-    """Joulemark's job templates, `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`, on any Slurm, and the
-    applications that one of them runs, `joulemark app list`."""
+    """Joulemark's job templates, `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`, on any Slurm, and
+    the applications that one of them runs, `joulemark app list`."""
 
     license("Apache-2.0 OR MIT")
     installed_beside = ("packages/apps",)
