@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, Build, Cluster, state_folder
+from tests.cluster import CHECKOUT, Build, Cluster, state_folder, wait_for
 from tests.e2e.jobs import cooked, need_pmix
 from tests.e2e.outcome import ended_well
 
@@ -113,6 +113,30 @@ def test_a_template_runs(sockets: Cluster, name: str) -> None:
         assert manifest["slurm"] == release and line["node"] in ("n1", "n2"), line
         assert manifest["instruments"] == "replay/node", manifest  # the tests' trace of power
     assert done.sacct_j() > 0
+
+
+SLOW = """\
+summary: makes a file and sleeps
+spack: coreutils
+source: https://example.org
+program: sleep
+phases:
+  - {name: slow, command: "sh -c 'echo here >{folder}/file; sleep 900'", launch: LAUNCH}
+"""
+
+
+@pytest.mark.parametrize("launch", ["alone", "ranks"])
+def test_a_cancelled_application_leaves_no_files(sockets: Cluster, launch: str) -> None:
+    results = results_folder(sockets, f"cancelled-{launch}")
+    definition = results / "slow.yaml"
+    definition.write_text(SLOW.replace("LAUNCH", launch))
+    job = sockets.sbatch(
+        template("app"), env={**knobs("app", results), "JM_APP": str(definition), "JM_SET": ""}
+    )
+    wait_for(lambda: list(results.glob("joulemark-slow-*/file")), what="the file")
+    sockets.run(["scancel", str(job)])
+    sockets.wait_job(job)
+    wait_for(lambda: not list(results.glob("joulemark-slow-*")), what="it to be removed")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ inputs:
   - {file: given, text: "{word}\\n"}
 phases:
   - name: write
-    command: sh -c 'cat {folder}/given; echo dd 9; echo "speed 2.5 of {ranks}"; ls >{folder}/made'
+    command: sh -c 'cat {folder}/given; echo dd 9; echo "speed 2.5 of {ranks}"; echo a >{folder}/b'
     figures:
       - kernel: write
         variant: seq
@@ -47,7 +47,7 @@ phases:
     checks:
       - {pattern: '^sound$'}
   - name: count
-    command: cat {folder}/made
+    command: cat {folder}/b
     launch: alone
     checks:
       - {pattern: x, absent: true}
@@ -97,9 +97,9 @@ def test_a_run_is_cooked_and_leaves_nothing(define, capsys):
     ("words", "why"),
     [
         (("--set", "word=loud"), "write: no ^sound$"),
-        (("; ls", "; exit 4; ls"), "write: exit status"),
-        (("cat {folder}/made\n", "echo x\n"), "count: 'x' (x)"),
-        (("cat {folder}/made\n", "cat {folder}/none\n"), "count: exit status 1"),
+        (("; echo a", "; exit 4; echo a"), "write: exit status"),
+        (("cat {folder}/b\n", "echo x\n"), "count: 'x' (x)"),
+        (("cat {folder}/b\n", "cat {folder}/none\n"), "count: exit status 1"),
         (("speed ([", "pace (["), "write: no figure of write"),
         (("speed 2.5", "speed 0"), "write: no figure of write"),
         (("speed 2.5", "speed 1..2"), "write: no figure of write"),
@@ -183,7 +183,8 @@ def test_checks(define, check, output, is_sound):
         ("word: sound", "word: a b", "settings: word: has letters, digits and"),
         ("word: sound", "folder: sound", "settings: 'folder' is a name of the run's"),
         ("file: given", "file: ../x", "inputs.file: '../x' is no plain name"),
-        ("text: ", "url: ", "inputs.sha256: missing: add 64 digits"),
+        ("text: ", "url: ", "inputs.url: '{word}\n' does not begin with https://"),
+        ('text: "{word}\\n"', "url: https://x", "inputs.sha256: missing: add 64 digits"),
         ("speed ([", "speed (", None),
         ("'speed ([\\d.]+)'", "'speed ('", "phases.figures.pattern: 'speed (': miss"),
         (
@@ -197,9 +198,14 @@ def test_checks(define, check, output, is_sound):
             "phases.figures.variant: missing: add by which way",
         ),
         ("name: count", "name: write", "phases: two have one name"),
-        ("name: count", "name: Count!", "phases.name: 'Count!' is no word"),
+        ("name: count", "name: Count!", "phases.name: 'Count!' is not a word of small letters"),
+        ("variant: seq", 'variant: "{sq}"', "phases.figures.variant: {sq} is no setting"),
+        ("speed ([", "{sped} ([", "phases.figures.pattern: {sped} is no setting: give one of"),
+        ("{word}", "{wrd}", "inputs.text: {wrd} is no setting: give one of size, threads, word"),
+        ("word: sound", "'Wo rd': sound", "settings: 'Wo rd' is no word of small letters"),
+        ("program: dd", "program: d d", "program: 'd d' is not the program's name"),
         ("launch: alone", "launch: lone", "phases.launch: 'lone' is not ranks or"),
-        ("cat {folder}/made", "cat 'made", "phases.command: No closing quotation"),
+        ("cat {folder}/b", "cat 'made", "phases.command: No closing quotation"),
         ("absent: true", "absent: yes", "phases.checks.absent: 'yes' is not true"),
         (
             "    checks:\n      - {pattern: '^sound$'}\n",
@@ -216,7 +222,9 @@ def test_a_wrong_definition_is_named_with_its_line(define, old, new, said):
         return
     with pytest.raises(UsageError) as refused:
         app.load(path)
-    place, told = re.fullmatch("own.yaml(?::([0-9]+))?: (.*)", str(refused.value)).groups()
+    place, told = re.fullmatch(
+        "own.yaml(?::([0-9]+))?: (.*)", str(refused.value), re.DOTALL
+    ).groups()
     assert told.startswith(said)
     key = told.partition(":")[0].rpartition(".")[2]
     if place and "missing: add" not in told:
@@ -230,7 +238,11 @@ def test_a_wrong_definition_is_named_with_its_line(define, old, new, said):
         (("--set", "size"), "--set size: give NAME=VALUE of own's size, threads, word"),
         (("--set", "siz=2"), "--set siz=2: give NAME=VALUE of own's size, threads, word"),
         (("--set", "size=2;ls"), "--set size=2;ls: a value has letters, digits"),
+        (("--set", "size=1mb"), "own: write: size: '1mb' is no product of numbers"),
+        (("--set", "size=0"), "own: write: size: 0 is out of range: see --set"),
+        (("--set", "threads=all"), "own: threads: 'all' is no product"),
         (("--ranks", "2"), "2 ranks: say what starts them"),
+        (("--ranks", "0"), "--ranks 0: must be at least 1"),
         (("--folder", "none"), "--folder none: No such file or directory"),
         (("--launcher", "no-such-launcher"), "no-such-launcher: No such file or directory"),
     ],
@@ -267,6 +279,36 @@ def test_ranks_are_started_by_the_launcher(define):
     assert "of 3" in Path("out/write.out").read_text()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("app", 3),
+        ("phases", {"write": 3}),
+        ("phases", {"write": {"status": 0, "start_s": 1e300}}),
+        ("manifest", {}),
+        ("ranks", 0),
+        ("ran", {}),
+        ("settings", {"size": 3}),
+    ],
+)
+def test_a_damaged_run_is_refused(define, capsys, key, value):
+    assert run(define()) == 0
+    told = json.loads(Path("out/run.json").read_text())
+    Path("out/run.json").write_text(json.dumps({**told, key: value}))
+    assert cli.main(["app", "results", "./own.yaml", "out"]) == 2
+    assert capsys.readouterr().err.startswith("joulemark: out/run.json: ")
+
+
+def test_results_are_of_where_it_ran(define, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    assert run(define()) == 0
+    monkeypatch.delenv("SLURM_JOB_ID")
+    monkeypatch.delenv("SLURMD_NODENAME")
+    assert cli.main(["app", "results", "./own.yaml", "out", "--cooked", "own.cooked.jsonl"]) == 0
+    assert [(line["job"], line["node"]) for line in lines()] == [("12", "n7")] * 2
+
+
 CTL = """\
 #!/bin/bash
 [[ $1 == region && $3 == -- ]] || exit 9
@@ -282,10 +324,11 @@ def test_each_phase_has_its_energy(define, tmp_path, monkeypatch):
     (tmp_path / "joulemarkctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("JOULEMARK_SOCKET", "/nowhere")
-    assert run(define()) == 0
+    assert run(define("; echo a", "; echo hm >&2; echo a")) == 0
     [line] = lines()
     assert (line["energy_j"], line["energy_uncertainty_j"], line["power_w"]) == (12.5, 0.5, 6.25)
-    assert "own-write: " in Path("out/write.energy.0").read_text()
+    assert Path("out/write.energy.0").read_text().startswith("own-write: 12.5 J")
+    assert Path("out/write.err").read_text() == "hm\n"
 
 
 def test_energy_that_not_all_nodes_told_is_none(define, tmp_path, monkeypatch, capsys):
@@ -301,7 +344,7 @@ def test_energy_that_not_all_nodes_told_is_none(define, tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_is_ended_leaves_no_files_and_no_processes(define, number):
-    path = define("; ls", "; sleep 2763 & sleep 2763; ls")
+    path = define("; echo a", "; sleep 2763 & sleep 2763; echo a")
     Path("work").mkdir()
     words = ["app", "run", path, "--folder", "work", "--out", "out"]
     env = {**os.environ, "PYTHONPATH": str(PACKAGES)}
@@ -312,6 +355,21 @@ def test_a_run_that_is_ended_leaves_no_files_and_no_processes(define, number):
     assert running.wait(60) == 128 + number
     assert list(Path("work").iterdir()) == []
     assert subprocess.run(["pgrep", "-f", "sleep 2763"]).returncode == 1
+
+
+def test_a_signal_while_files_are_removed_leaves_none(define, monkeypatch):
+    import joulemark.bench.apprun as apprun
+
+    remove = shutil.rmtree
+
+    def interrupted(*words, **more):
+        os.kill(os.getpid(), signal.SIGTERM)
+        remove(*words, **more)
+
+    monkeypatch.setattr(apprun.shutil, "rmtree", interrupted)
+    Path("work").mkdir()
+    assert run(define(), "--folder", "work") == 128 + signal.SIGTERM
+    assert list(Path("work").iterdir()) == []
 
 
 def test_two_folders_may_have_definitions(define, tmp_path, monkeypatch, capsys):

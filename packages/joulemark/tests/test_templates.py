@@ -4,12 +4,15 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import joulemark
 import pytest
+
+from tests.cluster import wait_for
 
 PACKAGES = Path(joulemark.__file__).parents[1]
 TEMPLATES = Path(__file__).parents[3] / "job-templates"
@@ -73,7 +76,14 @@ def template(tmp_path):
     copy = tmp_path / "slurm_script"
     script = f"{MODULE}\nexport -f module\nexec bash {copy}"
 
-    def run(name="scaling", components=("0-3",), mib=0, status=0, **knobs):
+    def run(
+        name="scaling",
+        components=("0-3",),
+        mib=0,
+        status=0,
+        meanwhile=lambda process: None,
+        **knobs,
+    ):
         command = TEMPLATES / f"{name}.sbatch"
         copy.write_text(command.read_text())
         records = []
@@ -85,9 +95,11 @@ def template(tmp_path):
         if len(components) > 1:
             knobs["SLURM_HET_SIZE"] = str(len(components))
         words = ["bash", "-c", script]
-        done = subprocess.run(
-            words, env={**env, **knobs}, timeout=30, capture_output=True, text=True
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(words, env={**env, **knobs}, **pipes)
+        meanwhile(process)
+        said = process.communicate(timeout=30)
+        done = subprocess.CompletedProcess(words, process.returncode, *said)
         assert done.returncode == status, done.stderr
         return [call.split() for call in log.read_text().splitlines()] if status == 0 else done
 
@@ -151,6 +163,37 @@ def test_hpl_is_one_problem_and_stays_where_a_node_tells_no_energy(template, tmp
     results = (tmp_path / "hpl.7.cooked.jsonl").read_text().splitlines()
     energy_j = 6 * 480.5 if told == 6 else None
     assert [json.loads(line)["energy_j"] for line in results] == [energy_j] * 3
+
+
+SLOW = """\
+summary: makes a file and sleeps
+spack: coreutils
+source: https://example.org
+program: sleep
+launch: alone
+phases:
+  - {name: slow, command: "sh -c 'echo here >{folder}/file; sleep 900'"}
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_script_alone_leaves_no_files(template, tmp_path, number):
+    """As proctrack/cgroup has Slurm send it: what the script runs hears nothing of it."""
+    command = tmp_path / "bin" / "joulemark"
+    command.write_text(
+        f'#!/bin/bash\nPYTHONPATH={PACKAGES} exec {sys.executable} -m joulemark "$@"'
+    )
+    command.chmod(0o755)
+    (tmp_path / "slow.yaml").write_text(SLOW)
+
+    def end(process):
+        wait_for(lambda: list(tmp_path.glob("joulemark-slow-*/file")), what="the file")
+        process.send_signal(number)
+
+    app = str(tmp_path / "slow.yaml")
+    done = template("app", status=143, meanwhile=end, JM_APP=app, JM_REPEAT="2")
+    assert "slow: ended by SIGTERM: no results" in done.stderr
+    assert not list(tmp_path.glob("joulemark-slow-*"))
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,13 @@ class InTree(PackageBase):
         return os.path.join(CHECKOUT, self.git_sparse_paths[0])
 
     def beside(self, folder: str) -> str:
-        """Another folder of the project than the first that it is built from."""
-        return os.path.normpath(
-            os.path.join(self.source, os.path.relpath(folder, self.git_sparse_paths[0]))
-        )
+        """Another folder of the project than the first that it is built from: that beside it, or
+        the checkout's, where `spack develop` has the first one alone."""
+        way = os.path.relpath(folder, self.git_sparse_paths[0])
+        beside = os.path.normpath(os.path.join(self.source, way))
+        if self.has_code or os.path.isdir(beside):
+            return beside
+        return os.path.join(CHECKOUT, folder)
 
     def content_hash(self, content=None) -> str:
         """Spack's hook; for @main the recipe's hash, joined with those of this folder and the
@@ -81,9 +84,8 @@ class InTree(PackageBase):
             raise InstallError(f"{self.name}: {self.source}: no such folder: {NO_SOURCES}")
         parts = super().content_hash(content).encode() + tree_digest(HERE)
         if "dev_path" not in self.spec.variants:  # whose edits Spack builds under the same hash
-            parts += tree_digest(self.source)
-        for folder in self.installed_beside:
-            parts += tree_digest(self.beside(folder))
+            for folder in (self.source, *map(self.beside, self.installed_beside)):
+                parts += tree_digest(folder)
         digest = hashlib.sha256(parts).digest()
         return base64.b32encode(digest).decode().lower()
 

@@ -19,9 +19,12 @@ UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 #: What a text may name beside the settings: of the run.
 OF_RUN = ("folder", "ranks", "nodes")
 SETTING = re.compile(r"[\w./:+-]+")  # nothing that any program takes for two words
-_NAMED = re.compile(r"\{(\w+)\}")
+_NAMED = re.compile(r"\{([a-z_]\w*)\}")
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?)", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9][a-z0-9-]*")
+_NAME = re.compile(r"[a-z_]\w*")
+_PROGRAM = re.compile(r"[\w.+-]+")
+_SCHEMES = ("https://", "http://", "file:///")
 
 KEYS = ("summary", "spack", "source", "program", "version", "launch", "threads", "settings")
 KEYS += ("inputs", "phases")
@@ -141,6 +144,29 @@ class App:
     inputs: list[Input] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
 
+    @property
+    def module(self) -> str:
+        """What its Spack package is called."""
+        return re.match(r"[\w-]*", self.spack)[0]
+
+    def check(self, names: dict[str, str]) -> None:
+        """Before a run: UsageError where a product of the settings is none, or of nothing."""
+        products = [("threads", self.threads, 1.0)]
+        for phase in self.phases:
+            for one in phase.figures:
+                products += [(f"{phase.name}: size", one.size, 1.0)]
+                products += [(f"{phase.name}: operations", one.operations, 1.0)]
+            lines = (one.lines for one in phase.checks if one.lines is not None)
+            products += [(f"{phase.name}: lines", text, 0.0) for text in lines]
+        for what, text, least in products:
+            expanded = expand(text, names)
+            try:
+                is_sound = least <= product(expanded) < 1 << 63
+            except FormatError as error:
+                raise UsageError(f"{self.name}: {what}: {error}: see --set") from None
+            if not is_sound:
+                raise UsageError(f"{self.name}: {what}: {expanded} is out of range: see --set")
+
     def with_settings(self, words: list[str]) -> dict[str, str]:
         """The settings, with those of `--set NAME=VALUE`."""
         chosen = dict(self.settings)
@@ -237,6 +263,8 @@ def load(path: Path) -> App:
     for name in settings:
         if name in OF_RUN:
             raise top.wrong("settings", f"'{name}' is a name of the run's own: take another one")
+        if not _NAME.fullmatch(name):
+            raise top.wrong("settings", f"'{name}' is no word of small letters, digits and _")
         if not SETTING.fullmatch(settings[name]):
             raise top.wrong("settings", f"{name}: has letters, digits and ./:+-_ alone")
     version = top.maybe("version", "a pattern with one group")
@@ -249,11 +277,11 @@ def load(path: Path) -> App:
         summary=top.text("summary", "what it does, in a line"),
         spack=top.text("spack", "what `spack install` takes"),
         source=top.text("source", "where its sources are"),
-        program=top.text("program", "the program's name"),
+        program=_matching(top, "program", "the program's name", _PROGRAM),
         version=version and Where(_pattern(top, "version", names), None),
         threads=_product(top, "threads", names, "1"),
         settings=settings,
-        inputs=[_input(one) for one in top.each("inputs", INPUT_KEYS, "files")],
+        inputs=[_input(one, names) for one in top.each("inputs", INPUT_KEYS, "files")],
         phases=[_phase(one, names, launch) for one in phases],
     )
     if len({phase.name for phase in app.phases}) < len(app.phases):
@@ -261,13 +289,24 @@ def load(path: Path) -> App:
     return app
 
 
-def _input(of: keys.Keys) -> Input:
+def _matching(of: keys.Keys, key: str, what: str, pattern: re.Pattern) -> str:
+    text = of.text(key, what)
+    if not pattern.fullmatch(text):
+        raise of.wrong(key, f"'{text}' is not {what}")
+    return text
+
+
+def _input(of: keys.Keys, names: dict[str, str]) -> Input:
     file = of.text("file", "the file's name")
     if "/" in file or file.startswith("."):
         raise of.wrong("file", f"'{file}' is no plain name")
     text, url = of.maybe("text", "its text"), of.maybe("url", "where it is")
     if (text is None) == (url is None):
         raise of.wrong("file", "needs either its `text`, or a `url` with its `sha256`")
+    if text is not None:
+        _known(of, "text", text, names)
+    if url is not None and not url.startswith(_SCHEMES):
+        raise of.wrong("url", f"'{url}' does not begin with {', '.join(_SCHEMES)}")
     sha256 = of.text("sha256", "64 digits of the file's checksum") if url else None
     if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
         raise of.wrong("sha256", f"'{sha256}' has not 64 hexadecimal digits")
@@ -275,9 +314,7 @@ def _input(of: keys.Keys) -> Input:
 
 
 def _phase(of: keys.Keys, names: dict[str, str], launch: str) -> Phase:
-    name = of.text("name", "a word")
-    if not _WORD.fullmatch(name):
-        raise of.wrong("name", f"'{name}' is no word of small letters, digits and -")
+    name = _matching(of, "name", "a word of small letters, digits and -", _WORD)
     command = of.text("command", "the program and its options")
     _known(of, "command", command, names)
     try:
@@ -293,9 +330,11 @@ def _phase(of: keys.Keys, names: dict[str, str], launch: str) -> Phase:
 
 
 def _figure(of: keys.Keys, names: dict[str, str]) -> Figure:
+    variant = of.text("variant", "by which way, such as posix")
+    _known(of, "variant", variant, names)
     return Figure(
         kernel=of.text("kernel", "what is measured"),
-        variant=of.text("variant", "by which way, such as posix"),
+        variant=variant,
         where=_where(of, names),
         is_time=of.one_of("measures", ("performance", "seconds")) == "seconds",
         factor=1.0 if (factor := of.number("factor")) is None else factor,
@@ -333,6 +372,7 @@ def _where(of: keys.Keys, names: dict[str, str]) -> Where:
 
 def _pattern(of: keys.Keys, key: str, names: dict[str, str]) -> str:
     text = of.text(key, "a regular expression")
+    _known(of, key, text, names)
     try:
         compiled = re.compile(expand(text, names))
     except re.error as error:

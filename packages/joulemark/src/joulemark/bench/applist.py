@@ -10,12 +10,16 @@ from joulemark.bench import app
 
 def write(options: argparse.Namespace) -> int:
     """`joulemark app list`."""
-    known = [app.load(path) for path in app.files().values()]
+    if options.name:
+        known = [app.find(options.name)]
+    else:
+        known = [app.load(path) for path in app.files().values()]
     records = [
         {
             "name": one.name,
-            "spack": one.spack,
             "program": one.program,
+            "module": one.module,
+            "spack": one.spack,
             "source": one.source,
             "phases": " ".join(phase.name for phase in one.phases),
             "settings": " ".join(f"{name}={value}" for name, value in one.settings.items()),

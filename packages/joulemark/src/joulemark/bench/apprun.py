@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import http.client
 import json
 import os
 import shlex
@@ -23,15 +24,20 @@ from joulemark.bench import outside, program
 from joulemark.bench.app import App, Figure, Phase, expand, find, product
 from joulemark.errors import UsageError, UserError
 
-#: One task of each node marks the region, and so tells the node's energy.
+#: One task of each node marks the region, and so tells the node's energy, apart from what the
+#: program complains of.
 MARKED = """\
-if [[ ${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}} == 0 && -n ${JOULEMARK_SOCKET:-} ]] &&
-    command -v joulemarkctl >/dev/null
-then exec joulemarkctl region "$JM_REGION" -- "$@" 2>"$JM_ENERGY.${SLURM_NODEID:-0}"
+rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}
+if [[ $rank == 0 && -n ${JOULEMARK_SOCKET:-} ]] && command -v joulemarkctl >/dev/null
+then
+    exec 3>&2 2>"$JM_ENERGY.${SLURM_NODEID:-0}"
+    exec joulemarkctl region "$JM_REGION" -- bash -c 'exec "$@" 2>&3 3>&-' bash "$@"
 else exec "$@"; fi"""
 RUN = "run.json"
+LATEST_S = 1e11  # since 1970: what a date can be
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 10.0  # a launcher ends its tasks; then it is killed
+SILENCE_S = 60.0  # of who has an input
 
 
 class Ended(Exception):
@@ -46,13 +52,20 @@ def run(options: argparse.Namespace) -> int:
     """`joulemark app run`."""
     app = find(options.name)
     settings = app.with_settings(options.set)
-    ranks = options.ranks or environment.count("SLURM_NTASKS")
+    ranks = environment.count("SLURM_NTASKS") if options.ranks is None else options.ranks
     nodes = environment.count("SLURM_JOB_NUM_NODES")
+    if ranks < 1:
+        raise UsageError(f"--ranks {ranks}: must be at least 1")
     launcher = shlex.split(options.launcher)
     if ranks > 1 and not launcher and any(phase.has_ranks for phase in app.phases):
         raise UsageError(f"{ranks} ranks: say what starts them: --launcher 'srun --mpi=pmix'")
     told = {"app": app.name, "settings": settings, "ranks": ranks, "nodes": nodes, "phases": {}}
+    of_run = {"ranks": str(ranks), "nodes": str(nodes), "folder": ""}
+    app.check({**settings, **of_run})
     told["manifest"] = outside.manifest_of(None, _build(app))
+    told["ran"] = outside.here()
+    if nodes > 1 and not any(phase.has_ranks for phase in app.phases):
+        output.tell([f"{app.name}: runs on one node; the job has {nodes}"])
     out = Path(options.out or f"{app.name}.{os.environ.get('SLURM_JOB_ID', os.getpid())}")
     try:
         out.mkdir(parents=True)
@@ -61,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with _signals(), _work_folder(app, options.folder) as folder:
             told["folder"] = str(folder)
-            names = {**settings, "ranks": str(ranks), "nodes": str(nodes), "folder": str(folder)}
+            names = {**settings, **of_run, "folder": str(folder)}
             _put_inputs(app, folder, names)
             for phase in app.phases:
                 words = launcher if phase.has_ranks else []
@@ -119,18 +132,31 @@ def _signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _deferred(are: bool = True) -> Iterator[None]:
+    """Signals come when this is over; or, within it, they come again."""
+    change = signal.SIG_BLOCK if are else signal.SIG_UNBLOCK
+    before = signal.pthread_sigmask(change, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
 def _work_folder(app: App, place: str) -> Iterator[Path]:
     """A folder of its own on the file system that is to be measured; nothing of it is left."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f"joulemark-{app.name}-", dir=place)).resolve()
-    except OSError as error:
-        raise UsageError(f"--folder {place}: {error.strerror}: give one to write in") from None
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            output.tell([f"{folder}: could not be removed: remove it"])
+    with _deferred():
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=f"joulemark-{app.name}-", dir=place)).resolve()
+        except OSError as error:
+            raise UsageError(f"--folder {place}: {error.strerror}: give one to write in") from None
+        try:
+            with _deferred(False):
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                output.tell([f"{folder}: could not be removed: remove it"])
 
 
 def _put_inputs(app: App, folder: Path, names: dict[str, str]) -> None:
@@ -139,14 +165,14 @@ def _put_inputs(app: App, folder: Path, names: dict[str, str]) -> None:
             _write(folder / one.file, expand(one.text, names))
             continue
         try:
-            with urllib.request.urlopen(one.url) as remote:
+            with urllib.request.urlopen(one.url, timeout=SILENCE_S) as remote:
                 content = remote.read()
-        except OSError as error:
+            (folder / one.file).write_bytes(content)
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise UserError(f"{one.url}: {error}: {app.name} needs it") from None
         digest = hashlib.sha256(content).hexdigest()
         if digest != one.sha256:
             raise UserError(f"{one.url}: has sha256 {digest}, not {one.sha256}")
-        (folder / one.file).write_bytes(content)
 
 
 def _run_phase(
@@ -165,19 +191,27 @@ def _run_phase(
             for ending in ("out", "err")
         )
         streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": complained}
-        try:
-            child = subprocess.Popen(command, start_new_session=True, env=env, **streams)
-        except OSError as error:
-            raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
-        try:
-            status = child.wait()
-        except BaseException:
-            _end(child)
-            raise
+        with _deferred():
+            try:
+                child = subprocess.Popen(
+                    command, start_new_session=True, preexec_fn=_let_signals, env=env, **streams
+                )
+            except OSError as error:
+                raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
+            try:
+                with _deferred(False):
+                    status = child.wait()
+            except BaseException:
+                _end(child)
+                raise
     if status:
         what = f"exit status {status}" if status > 0 else f"signal {-status}"
         output.tell([f"{app.name} {phase.name}: {what}: see {out / phase.name}.err"])
     return {"start_s": start_s, "status": status}
+
+
+def _let_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _end(child: subprocess.Popen) -> None:
@@ -219,11 +253,12 @@ class _Run:
         told = _read_run(folder)
         if told["app"] != app.name:
             raise UsageError(f"{folder}: is a run of {told['app']}, not of {app.name}")
-        self.phases, self.manifest = told["phases"], told["manifest"]
+        self.phases, self.manifest, self.ran = told["phases"], told["manifest"], told["ran"]
         self.settings = {**app.settings, **told["settings"]}
         self.ranks, self.nodes = told["ranks"], told["nodes"]
         self.names = {**self.settings, "ranks": str(self.ranks), "nodes": str(self.nodes)}
         self.names["folder"] = told["folder"]
+        app.check(self.names)
 
     def results(self, group: list[Phase]) -> tuple[list[dict], list[str]]:
         """The cooked lines of what has run of phases, and what is wrong with them."""
@@ -261,10 +296,8 @@ class _Run:
         known = [one for one in (version, self.manifest["version"]) if one]
         manifest = {**self.manifest, "version": " ".join(known) or None}
         options = {f"option_{name}": value for name, value in self.settings.items()}
-        return {
-            **outside.line(run_of, value, self._energy(phase, run_of.nodes), manifest),
-            **options,
-        }
+        energy = self._energy(phase, run_of.nodes)
+        return {**outside.line(run_of, value, energy, manifest, self.ran), **options}
 
     def _energy(self, phase: Phase, nodes: int) -> outside.Energy | None:
         """None where not each node told; one that did not is not taken for 0 J."""
@@ -281,15 +314,29 @@ class _Run:
 def _read_run(folder: Path) -> dict:
     try:
         told = json.loads((folder / RUN).read_text(encoding="utf-8"))
-        kinds = {"app": str, "settings": dict, "phases": dict, "manifest": dict}
-        kinds |= {"ranks": int, "nodes": int, "folder": str}
-        if all(isinstance(told[key], kind) for key, kind in kinds.items()):
+        if _is_sound(told):
             return told
-        raise ValueError("not as `joulemark app run` writes it")
+        raise ValueError("is not as `joulemark app run` writes it")
     except OSError as error:
         raise UsageError(f"{folder / RUN}: {error.strerror}: name a run's folder") from None
     except (ValueError, LookupError, TypeError) as error:
         raise UsageError(f"{folder / RUN}: {error}: name a run's folder") from None
+
+
+def _is_sound(told: dict) -> bool:
+    kinds = {"app": str, "settings": dict, "phases": dict, "manifest": dict, "ran": dict}
+    kinds |= {"ranks": int, "nodes": int, "folder": str}
+    return (
+        all(isinstance(told[key], kind) for key, kind in kinds.items())
+        and min(told["ranks"], told["nodes"]) >= 1
+        and all(isinstance(one, str) for one in told["settings"].values())
+        and {"target", "cpu", "job", "node", "instruments"} <= set(told["ran"])
+        and "version" in told["manifest"]
+        and all(
+            isinstance(one["status"], int) and 0 <= one["start_s"] < LATEST_S
+            for one in told["phases"].values()
+        )
+    )
 
 
 def _read(path: Path) -> str:

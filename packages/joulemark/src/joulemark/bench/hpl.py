@@ -276,7 +276,8 @@ def cooked(
         nodes=nodes,
         start_s=test.start_s,
     )
-    return outside.line(run, test.flops_per_s if test.passed else None, energy, manifest)
+    performance = test.flops_per_s if test.passed else None
+    return outside.line(run, performance, energy, manifest, outside.here())
 
 
 def _read(place: str) -> str:

@@ -60,8 +60,22 @@ def energy_of(text: str, nodes: int) -> Energy:
     )
 
 
-def line(run: Run, performance: float | None, energy: Energy | None, manifest: dict) -> dict:
-    """As benchkit's programs write it. What did not verify has no performance, and no energy."""
+def here() -> dict:
+    """Of this process: what a line says of where it ran, and by which instruments."""
+    return {
+        "target": platform.machine(),
+        "cpu": peaks.this_node().get("model name") or platform.machine(),
+        "job": os.environ.get("SLURM_JOB_ID"),
+        "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+        "instruments": regions.instruments(),
+    }
+
+
+def line(
+    run: Run, performance: float | None, energy: Energy | None, manifest: dict, ran: dict
+) -> dict:
+    """As benchkit's programs write it. What did not verify has no performance, and no energy.
+    RAN is here() of the run."""
     passed = performance is not None
     known = passed and energy is not None
     return {
@@ -82,19 +96,19 @@ def line(run: Run, performance: float | None, energy: Energy | None, manifest: d
         "threads": run.threads,
         "ranks": run.ranks,
         "nodes": run.nodes,
-        "target": platform.machine(),
-        "cpu": peaks.this_node().get("model name") or platform.machine(),
+        "target": ran["target"],
+        "cpu": ran["cpu"],
         "region_seconds": energy.seconds if known else None,
         "energy_j": energy.joules if known else None,
         "energy_uncertainty_j": energy.error if known else None,
         "power_w": energy.joules / energy.seconds if known and energy.seconds else None,
         "estimated": energy.estimated if known else None,
-        "job": os.environ.get("SLURM_JOB_ID"),
-        "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+        "job": ran["job"],
+        "node": ran["node"],
         "start": _iso(run.start_s),
         "manifest": {
             **manifest,
-            **(regions.instruments() if known else {}),  # other nodes' are taken to be alike
+            **(ran["instruments"] if known else {}),  # other nodes' are taken to be alike
         },
     }
 

@@ -10,12 +10,13 @@ SUMMARY = "list the applications, with their Spack specs and settings"
 EPILOG = """\
 examples:
   joulemark app list
-  joulemark app list --format json
+  joulemark app list fio --format json
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How the table looks."""
+    """Which, and how the table looks."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="this one, or a file NAME.yaml")
     output.add_arguments(parser)
 
 
