@@ -41,7 +41,7 @@ def test_a_stage_that_hangs_is_named_with_its_test(
 ) -> None:
     monkeypatch.setenv("JOULEMARK_RUN", "")  # a suite sets it; this one is no part of the run
     (tmp_path / "test_planted.py").write_text(TESTS)
-    hangs = python_tests("planted", "only", 15, str(tmp_path))
+    hangs = python_tests("planted", "only", 30, str(tmp_path))
     after = python_tests("after", "only", 60, f"{tmp_path}/test_planted.py::test_before")
     suite = Suite(tmp_path / "results", limit_s=120)
     suite.run([hangs, after], [["only"]])

@@ -183,10 +183,12 @@ def shortest_of_each(output: str) -> tuple[float, float]:
 def test_a_daemon_that_hangs_does_not_hold_up_the_node(steady: Cluster) -> None:
     """Its epilog waits a second for the daemon; when the next job starts is Slurm's own affair."""
     daemon = steady.node("n1").daemon
-    usual_s = held_s(steady)
-    with daemon.stopped():
-        hung_s = held_s(steady)
-    assert hung_s < 1 + 3 * usual_s + 1
+    usual_s, hung_s = [], []
+    for _ in range(2):  # of each the shortest: a busy machine holds a node up, too
+        usual_s.append(held_s(steady))
+        with daemon.stopped():
+            hung_s.append(held_s(steady))
+    assert min(hung_s) < 1 + 3 * min(usual_s) + 1
 
 
 def held_s(cluster: Cluster) -> float:

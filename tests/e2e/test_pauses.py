@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.cluster import Cluster, Node, wait_for
+from tests.cluster import Cluster, Node, pause, wait_for
 from tests.e2e.jobs import Flag, alone, wait_step
 from tests.e2e.marking import CLIENT
 from tests.e2e.outcome import (
@@ -76,16 +76,19 @@ def test_jobs_that_begin_and_end_in_a_pause_leave_nothing_open(steady: Cluster) 
 
 def test_a_job_that_ends_in_a_pause_ends_when_it_was_last_seen(steady: Cluster) -> None:
     node, end = steady.node("n1"), Flag(steady, "in-pause")
+    end_later = Flag(steady, "after-pause")
     job = alone(steady, end.wait)
     wait_for(lambda: (job, "batch") in open_accounts(node), what=f"job {job} in the ledger")
     with node.daemon.stopped():
         long = time.monotonic() + LONG_S
         end.set()
         steady.wait_job(job)
-        later = alone(steady, "sleep 6")  # begins in the pause, is there when it ends
+        later = alone(steady, end_later.wait)  # begins in the pause, is there when it ends
         steady.wait_running(later)
         wait_step(steady, later)
         wait_for(lambda: time.monotonic() > long)
+    pause(2)
+    end_later.set()
     steady.wait_job(later)
     wait_closed(node)
     account = outcome(steady, later).accounts()["n1"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tests.cluster import CHECKOUT, ORDINARY_USER, Cluster, ClusterError, wait_for
-from tests.e2e.jobs import Flag
+from tests.cluster import CHECKOUT, ORDINARY_USER, Cluster, ClusterError, pause, wait_for
+from tests.e2e.jobs import Flag, wait_step
 from tests.e2e.marking import python
 from tests.e2e.outcome import UJ, Outcome, outcome
 from tests.e2e.profiles import channel_of, the_channel, wait_profile
@@ -112,10 +112,15 @@ def test_its_user_reads_it_and_nobody_else(steady: Cluster) -> None:
 
 
 def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None:
+    end = Flag(steady, "two-profiles")
     jobs = [
-        steady.sbatch("-w", "n1", "-n1", "--energy=profile,5", "--wrap", "sleep 3", user=USER)
+        steady.sbatch("-w", "n1", "-n1", "--energy=profile,5", "--wrap", end.wait, user=USER)
         for _ in range(2)
     ]
+    for job in jobs:
+        wait_step(steady, job)
+    pause(2)
+    end.set()
     for job in jobs:
         done = outcome(steady, job)
         with the_channel(wait_profile(steady, job)) as channel:

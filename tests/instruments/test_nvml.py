@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -168,8 +169,8 @@ def test_a_short_kernel_is_told_its_own_energy(soon, card, daemon, monkeypatch):
                 break
     assert len(told) >= 9, "the tests' card got no CPU in time"
     wrong = [one for one in told if abs(one[1] - one[0]) > one[2]]
-    # 95 % each: of 14 that are more than 3 are wrong once in 240 runs, more than 1 once in 7
-    assert len(wrong) <= 3, f"{wrong} of {told}"
+    # 95 % each: of 14 that are more than 4 are wrong once in 2500 runs, more than 1 once in 7
+    assert len(wrong) <= 4, f"{wrong} of {told}"
     # wide bars hide a factor; values are 50 ms old, of idle at the begin, of the load at the end
     part = sum(one[1] for one in told) / sum(one[0] for one in told)
     assert 0.7 < part < 1.1, f"{part} of what was drawn: {told}"
@@ -191,11 +192,12 @@ def test_a_card_that_hangs_holds_up_no_region(soon, card, daemon, monkeypatch):
         tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0")
         time.sleep(4)  # the first reading is over
         region(link, card, 0)  # has it read again, and waits for it
-        begun = time.monotonic()
+        took_s = []
         for _ in range(10):
+            begun = time.monotonic()
             region(link, card, 0)
-        took_s = time.monotonic() - begun
-    assert took_s < 10 * 0.08, "20 ms each, and no 100 ms for the card"
+            took_s.append(time.monotonic() - begun)
+    assert statistics.median(took_s) < 0.08, "20 ms each, and no 100 ms for the card"
 
 
 def test_no_driver_says_what_to_do(gpus, stub_folder, probe, monkeypatch):

@@ -61,13 +61,13 @@ def test_each_node_is_asked_and_one_that_is_down_is_not_waited_for(cluster, site
 
 def test_nodes_that_never_answer_hold_up_no_other(cluster, site, tmp_path):
     cluster(100, hung=5)
-    code, out, _ = site.run("doctor", "--nodes", "all", "--wait", "6", "--json")
+    code, out, _ = site.run("doctor", "--nodes", "all", "--wait", "20", "--json")
     found = json.loads(out)["findings"]
     hung = {one["node"] for one in found if one["check"] == "node"}
     assert code == 1 and hung == {"n2", *(f"n{n}" for n in range(96, 101))}
     assert len({one["node"] for one in found if one["check"] == "sensors"}) == 94
     began = sorted(path.stat().st_mtime for path in tmp_path.glob("srun.n*"))
-    assert len(began) == 5 and began[-1] - began[0] < 6  # else one waits for another's end
+    assert len(began) == 5 and began[-1] - began[0] < 20  # else one waits for another's end
 
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3", "/nowhere/python3"])

@@ -262,7 +262,7 @@ def test_what_is_refused_is_told_again(ended, tmp_path):
 
 def test_of_an_outage_slurmdbd_is_asked_now_and_then(ended, tmp_path, monkeypatch):
     """However many jobs end meanwhile: each time is a line in the log."""
-    monkeypatch.setattr(ended_jobs, "AWAY_S", 2.0)
+    monkeypatch.setattr(ended_jobs, "AWAY_S", 10.0)  # the five end meanwhile
     program, asked = tmp_path / "tell", tmp_path / "asked"
     program.write_text(f"#!/bin/sh\ndate >>{asked}\ntest $(wc -l <{asked}) -gt 1 || exit 3\n")
     program.chmod(0o755)

@@ -20,6 +20,8 @@ from joulemark.top.jobs import Jobs
 from joulemark.top.readings import OnNode, Reading, Sum
 from joulemark.top.streams import Streams
 
+from tests.cluster import wait_for
+
 # As joulemarkctl has it; the time and what grows with it are put in.
 LINE = (
     "node=n{node} job={job} time_ns={time_ns} seconds={s:.6f} energy_uj={uj} uncertainty_uj=1 "
@@ -82,7 +84,8 @@ def cluster(tmp_path, monkeypatch):
 
 def begin(cluster, raw, name="wrap", nodes=1, elapsed="1:02", job_id=None, state="RUNNING"):
     line = f"{raw}|{job_id or raw}|{state}|{nodes}|{elapsed}|{name}\n"
-    (cluster / f"job-{raw}").write_text(line)
+    (cluster / "new").write_text(line)
+    (cluster / "new").replace(cluster / f"job-{raw}")  # whole: squeue may be reading it
 
 
 def sruns(cluster, raw):
@@ -192,17 +195,23 @@ def test_what_kept_a_node_silent_is_said_until_it_is_over(cluster):
     begin(cluster, 12)
     srun = (cluster / "srun").read_text()
     said = "joulemarkctl: joulemarkd does not answer"
+    silent = cluster / "silent"
+    silent.touch()
+    until = f"while os.path.exists({str(silent)!r}): time.sleep(0.05)"
     (cluster / "srun").write_text(
-        srun.replace("begun =", f"print({said!r}, flush=True)\ntime.sleep(1)\nbegun =")
+        srun.replace("begun =", f"print({said!r}, flush=True)\n{until}\nbegun =")
     )
     watched = Jobs([], 0.1)
+
+    def is_said():
+        watched.wait(time.monotonic() + 0.1)
+        return [note for note in watched.table()[1] if said in note]
+
     with watched:
         watched.begin()
-        watched.wait(time.monotonic() + 0.8)
-        assert f"Job 12: {said}" in watched.table()[1]
-        watched.wait(time.monotonic() + 10, for_all=True)
-        watched.wait(time.monotonic() + 0.1)
-        assert not [note for note in watched.table()[1] if said in note]
+        wait_for(lambda: f"Job 12: {said}" in is_said(), what="it to be said")
+        silent.unlink()
+        wait_for(lambda: not is_said(), what="it to be over")
 
 
 def test_a_job_that_began_after_now_has_run_for_no_time(cluster, site):
