@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Cluster
-from tests.e2e.jobs import Flag, script, wait_step
+from tests.e2e.jobs import Flag, cooked, need_pmix, script, wait_step
 from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, ended_well, outcome
+from tests.e2e.test_templates import knobs, results_folder, template
 from tests.e2e.waveform import Waveform
 
 NODE = Waveform("board", [(0, 100), (1000, 100)])
@@ -98,3 +99,21 @@ def test_steps_pay_for_the_gpus_bound_to_them(gpus: Cluster) -> None:
         mean_w = GPUS[int(own)].mean_w
         assert channel_w(done, f"gpu-{own}", step) == pytest.approx(mean_w, rel=0.05)
         assert channel_w(done, f"gpu-{1 - int(own)}", step) == 0
+
+
+def test_a_templates_ranks_have_a_gpu_each(gpus: Cluster) -> None:
+    need_pmix()
+    results = results_folder(gpus, "gpus")
+    prolog = results / "prolog"
+    prolog.write_text(f'#!/bin/sh\necho "$SLURM_PROCID $CUDA_VISIBLE_DEVICES" >>{results}/bound\n')
+    prolog.chmod(0o755)
+    env = {**knobs("hydro", results), "JM_VARIANTS": "mpi", "JM_RANKS_PER_NODE": "2"}
+    env |= {
+        "JM_GPUS_PER_TASK": "1",
+        "JM_GPU_BIND": "single:1",
+        "JM_SRUN": f"--task-prolog={prolog}",
+    }
+    job = gpus.sbatch("-w", "n1", "--gpus-per-node=2", template("hydro"), env=env)
+    ended_well(gpus, job)
+    assert [line["ranks"] for line in cooked(results)] == [2]
+    assert sorted((results / "bound").read_text().split("\n")) == ["", "0 0", "1 1"]

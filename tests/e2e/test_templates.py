@@ -121,7 +121,7 @@ spack: coreutils
 source: https://example.org
 program: sleep
 phases:
-  - {name: slow, command: "sh -c 'echo here >{folder}/file; sleep 900'", launch: LAUNCH}
+  - {name: slow, command: "sh -c 'echo here >>{folder}/file; sleep 900'", launch: LAUNCH}
 """
 
 
@@ -133,7 +133,12 @@ def test_a_cancelled_application_leaves_no_files(sockets: Cluster, launch: str) 
     job = sockets.sbatch(
         template("app"), env={**knobs("app", results), "JM_APP": str(definition), "JM_SET": ""}
     )
-    wait_for(lambda: list(results.glob("joulemark-slow-*/file")), what="the file")
+    tasks = CORES if launch == "ranks" else 1
+
+    def lines() -> int:
+        return sum(len(one.read_text().split()) for one in results.glob("joulemark-slow-*/file"))
+
+    wait_for(lambda: lines() == tasks, what=lambda: f"all tasks: {lines()} of {tasks}")
     sockets.run(["scancel", str(job)])
     sockets.wait_job(job)
     wait_for(lambda: not list(results.glob("joulemark-slow-*")), what="it to be removed")

@@ -151,16 +151,19 @@ GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw)
 
 static const long long UPDATE_NS = 100000000;
 
-/* What the load had drawn when the counter was set last. */
+/* What the load had drawn when the counter was set last; it never falls, as where a change is
+ * told a moment too late. */
 static unsigned long long drawn_mj(FILE *load) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long long set_ns = (now.tv_sec * 1000000000LL + now.tv_nsec) / UPDATE_NS * UPDATE_NS;
+    static long long most_mj;
     long long at_ns, at_mj, power_mw, energy_mj = 0;
     rewind(load);
     while (fscanf(load, "%lld %lld %lld", &at_ns, &at_mj, &power_mw) == 3 && at_ns <= set_ns)
         energy_mj = at_mj + power_mw * ((set_ns - at_ns) / 1000) / 1000000;
-    return (unsigned long long)energy_mj;
+    most_mj = energy_mj > most_mj ? energy_mj : most_mj;
+    return (unsigned long long)most_mj;
 }
 
 result nvmlDeviceGetTotalEnergyConsumption(device given, unsigned long long *energy_mj) {

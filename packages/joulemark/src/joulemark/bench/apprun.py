@@ -36,7 +36,8 @@ else exec "$@"; fi"""
 RUN = "run.json"
 LATEST_S = 1e11  # since 1970: what a date can be
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PATIENCE_S = 10.0  # a launcher ends its tasks; then it is killed
+PATIENCE_S = 2.0  # a launcher ends its tasks; then it is killed. Slurm's KillWait is longer
+TRIES, PAUSE_S = 25, 0.2  # to remove what tasks still write to
 SILENCE_S = 60.0  # of who has an input
 
 
@@ -142,6 +143,15 @@ def _deferred(are: bool = True) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _remove(folder: Path) -> None:
+    for _ in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(PAUSE_S)
+    output.tell([f"{folder}: could not be removed: remove it"])
+
+
 @contextlib.contextmanager
 def _work_folder(app: App, place: str) -> Iterator[Path]:
     """A folder of its own on the file system that is to be measured; nothing of it is left."""
@@ -154,9 +164,7 @@ def _work_folder(app: App, place: str) -> Iterator[Path]:
             with _deferred(False):
                 yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if folder.exists():
-                output.tell([f"{folder}: could not be removed: remove it"])
+            _remove(folder)
 
 
 def _put_inputs(app: App, folder: Path, names: dict[str, str]) -> None:
