@@ -43,6 +43,23 @@ class StepFailed(Exception):
         return f"{self.step} FAILED. The end of {self.log}:\n{tail.rstrip()}\nbuild: {self.advice}"
 
 
+class Interruption:
+    """A signal that ends a build. Python drops the exception where it comes while an object is
+    deleted: what has come is asked before each step, too."""
+
+    came = False
+
+    @classmethod
+    def note(cls, *_: object) -> None:
+        cls.came = True
+        raise KeyboardInterrupt
+
+    @classmethod
+    def check(cls) -> None:
+        if cls.came:
+            raise KeyboardInterrupt
+
+
 class Steps:
     """Runs the commands of a build in one state folder."""
 
@@ -63,6 +80,7 @@ class Steps:
     def run(self, step: str, *command: str | Path, timeout_s: float | None = None) -> None:
         """Run one command, all of its output into the step's log."""
         log = self.logs / f"{step.replace(' ', '-')}.log"
+        Interruption.check()
         began = time.monotonic()
         with open(log, "w") as output:
             output.write(f"$ {shlex.join(map(str, command))}\n")
@@ -109,13 +127,15 @@ class Steps:
 
 def exit_code(state: Path, work: Callable[[Steps], None], unavailable: str) -> int:
     """Of a program whose work has the state to itself: 0, 1 failed, 3 unavailable, 130."""
-    for sign in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(sign, signal.default_int_handler)  # ends like Ctrl-C: nothing stays behind
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(sign, Interruption.note)  # nothing stays behind
     os.umask(0o022)  # jobs of other users read the result
     try:
         steps = Steps(state.resolve())
         with steps.alone():
             work(steps)
+            Interruption.check()
     except Unavailable as why:
         say(f"{unavailable}: {why}")
         return 3

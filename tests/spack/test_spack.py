@@ -501,6 +501,32 @@ def test_a_second_build_waits_for_the_first(tmp_path):
     assert "interrupted" in finish(child, status=130)
 
 
+LATE = """\
+import os, signal, sys
+from pathlib import Path
+from building.steps import exit_code
+class Deleted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        pass  # here Python calls the handler
+def work(steps):
+    Deleted()
+    steps.run("more", "touch", sys.argv[1] + "/more")
+sys.exit(exit_code(Path(sys.argv[1]), work, ""))
+"""
+
+
+def test_an_interruption_while_an_object_is_deleted_is_one(tmp_path):
+    """Seen once of a Popen: the build went on, and ended well."""
+    paths = [str(CHECKOUT / name) for name in ("environments", "spack-repo")]
+    env = {**os.environ, "PYTHONPATH": ":".join(paths)}
+    words = [sys.executable, "-c", LATE, tmp_path]
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert "Exception ignored" in done.stderr  # else nothing was tried
+    assert done.returncode == 130 and "build: interrupted" in done.stderr
+    assert not (tmp_path / "more").exists()
+
+
 def test_an_interrupted_build_leaves_no_process(tmp_path):
     child = build_in(tmp_path, "--no-spack")
     while "configure" not in child.stderr.readline():  # a build step runs now
