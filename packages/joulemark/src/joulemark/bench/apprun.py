@@ -12,14 +12,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from joulemark import environment, output
+from joulemark import ending, environment, output
 from joulemark.bench import outside, program
 from joulemark.bench.app import App, Figure, Phase, expand, find, product
 from joulemark.errors import UsageError, UserError
@@ -35,7 +34,6 @@ then
 else exec "$@"; fi"""
 RUN = "run.json"
 LATEST_S = 1e11  # since 1970: what a date can be
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 2.0  # a launcher ends its tasks; then it is killed. Slurm's KillWait is longer
 TRIES, PAUSE_S = 25, 0.2  # to remove what tasks still write to
 SILENCE_S = 60.0  # of who has an input
@@ -60,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     launcher = shlex.split(options.launcher)
     if ranks > 1 and not launcher and any(phase.has_ranks for phase in app.phases):
         raise UsageError(f"{ranks} ranks: say what starts them: --launcher 'srun --mpi=pmix'")
-    told = {"app": app.name, "settings": settings, "ranks": ranks, "nodes": nodes, "phases": {}}
+    told = {"app": app.name, "settings": settings, "ranks": ranks, "nodes": nodes}
     of_run = {"ranks": str(ranks), "nodes": str(nodes), "folder": ""}
     app.check({**settings, **of_run})
     told["manifest"] = outside.manifest_of(None, _build(app))
@@ -73,38 +71,34 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}: give a new folder") from None
     try:
-        with _signals(), _work_folder(app, options.folder) as folder:
-            told["folder"] = str(folder)
-            names = {**settings, **of_run, "folder": str(folder)}
-            _put_inputs(app, folder, names)
-            for phase in app.phases:
-                words = launcher if phase.has_ranks else []
-                ran = told["phases"][phase.name] = _run_phase(phase, app, names, words, out)
-                if ran["status"]:
-                    break  # what comes after reads what it should have left
-            _write(out / RUN, json.dumps(told, indent=1))
+        with ending.as_before(), ending.by_the_first(Ended) as check:
+            with _work_folder(app, options.folder) as folder:
+                told["folder"] = str(folder)
+                names = {**settings, **of_run, "folder": str(folder)}
+                told["phases"] = _run_phases(app, names, launcher, out, check)
+            outside.write(out / RUN, json.dumps(told, indent=1))
     except Ended as ended:
         output.tell([f"{app.name}: ended by {signal.Signals(ended.number).name}: no results"])
         return 128 + ended.number
-    return results(argparse.Namespace(name=options.name, folder=str(out), cooked=options.cooked))
+    return _report(app, out, options.cooked)
 
 
 def results(options: argparse.Namespace) -> int:
     """`joulemark app results`."""
-    app = find(options.name)
-    ran = _Run(app, Path(options.folder))
+    return _report(find(options.name), Path(options.folder), options.cooked)
+
+
+def _report(app: App, folder: Path, cooked: str | None) -> int:
+    """The exit status."""
+    ran = _Run(app, folder)
     lines, failures = [], []
     for group in _verified_together(app):
         made, wrong = ran.results(group)
         lines += made
         failures += wrong
     if not lines:
-        raise UserError(f"{options.folder}: no phase that has figures has run: see its *.err")
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    if options.cooked:
-        _write(Path(options.cooked), text, "a")
-    else:
-        sys.stdout.write(text)
+        raise UserError(f"{folder}: no phase that has figures has run: see its *.err")
+    outside.put(lines, cooked)
     output.tell([f"{app.name} {one}; reported without performance" for one in failures])
     return 1 if failures else 0
 
@@ -113,30 +107,10 @@ def results(options: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Each of them ends what is under way, so that its files are removed."""
-
-    def end(number: int, _frame: object) -> None:
-        for one in SIGNALS:  # while it cleans up nothing interrupts it
-            signal.signal(one, signal.SIG_IGN)
-        raise Ended(number)
-
-    before = {one: signal.getsignal(one) for one in SIGNALS}
-    for one, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(one, end)
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-@contextlib.contextmanager
 def _deferred(are: bool = True) -> Iterator[None]:
     """Signals come when this is over; or, within it, they come again."""
     change = signal.SIG_BLOCK if are else signal.SIG_UNBLOCK
-    before = signal.pthread_sigmask(change, SIGNALS)
+    before = signal.pthread_sigmask(change, ending.SIGNALS)
     try:
         yield
     finally:
@@ -167,10 +141,26 @@ def _work_folder(app: App, place: str) -> Iterator[Path]:
             _remove(folder)
 
 
+def _run_phases(
+    app: App, names: dict[str, str], launcher: list[str], out: Path, check: Callable[[], None]
+) -> dict[str, dict]:
+    """What each that has run did, by its name."""
+    ran: dict[str, dict] = {}
+    _put_inputs(app, Path(names["folder"]), names)
+    for phase in app.phases:
+        check()
+        words = launcher if phase.has_ranks else []
+        ran[phase.name] = _run_phase(phase, app, names, words, out)
+        if ran[phase.name]["status"]:
+            break  # what comes after reads what it should have left
+    check()
+    return ran
+
+
 def _put_inputs(app: App, folder: Path, names: dict[str, str]) -> None:
     for one in app.inputs:
         if one.text is not None:
-            _write(folder / one.file, expand(one.text, names))
+            outside.write(folder / one.file, expand(one.text, names))
             continue
         try:
             with urllib.request.urlopen(one.url, timeout=SILENCE_S) as remote:
@@ -219,7 +209,7 @@ def _run_phase(
 
 
 def _let_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending.SIGNALS)
 
 
 def _end(child: subprocess.Popen) -> None:
@@ -352,11 +342,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: give another file") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import re
@@ -61,7 +60,7 @@ def write_dat(options: argparse.Namespace) -> int:
     if options.out == "-":
         sys.stdout.write(text)
     else:
-        _write(Path(options.out), text)
+        outside.write(Path(options.out), text)
     p, q = grid(ranks)
     output.tell([f"N {_spaced(sizes)}, NB {_spaced(blocks)}, P x Q = {p} x {q}"])
     if p == 1 and ranks > 3:
@@ -138,14 +137,6 @@ def _numbers(option: str, text: str) -> list[int]:
 
 def _spaced(numbers: list[int]) -> str:
     return " ".join(map(str, numbers))
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: give another file") from None
 
 
 # -- the output ----------------------------------------------------------------------------------
@@ -240,17 +231,14 @@ def write_results(options: argparse.Namespace) -> int:
     build = program.Build() if options.program is None else program.build(options.program)
     version = _VERSION.search(written)
     manifest = outside.manifest_of(version and version[1], build)
+    ran = outside.here()
     is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
     lines = [
         # where nobody told, several ranks may be anywhere
-        cooked(test, threads, nodes if is_told or test.ranks == 1 else None, energy, manifest)
+        cooked(test, threads, nodes if is_told or test.ranks == 1 else None, energy, manifest, ran)
         for test in tests
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    if options.cooked:
-        _write(Path(options.cooked), text, "a")
-    else:
-        sys.stdout.write(text)
+    outside.put(lines, options.cooked)
     for test in tests:
         if not test.passed:
             what = f"HPL {test.code} N {test.n} NB {test.nb}"
@@ -260,7 +248,12 @@ def write_results(options: argparse.Namespace) -> int:
 
 
 def cooked(
-    test: Test, threads: int, nodes: int | None, energy: outside.Energy | None, manifest: dict
+    test: Test,
+    threads: int,
+    nodes: int | None,
+    energy: outside.Energy | None,
+    manifest: dict,
+    ran: dict,
 ) -> dict:
     """One line, as benchkit's programs write it; HPL tells its version alone."""
     run = outside.Run(
@@ -277,7 +270,7 @@ def cooked(
         start_s=test.start_s,
     )
     performance = test.flops_per_s if test.passed else None
-    return outside.line(run, performance, energy, manifest, outside.here())
+    return outside.line(run, performance, energy, manifest, ran)
 
 
 def _read(place: str) -> str:

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from joulemark import regions
 from joulemark.bench import peaks, program
-from joulemark.errors import UsageError
+from joulemark.errors import UsageError, UserError
 
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 _REGION = re.compile(
@@ -159,3 +161,21 @@ def _frequency_hz() -> float | None:
         return 1e3 * int(khz[0])
     mhz = re.search(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)$", _text(peaks.CPUINFO) or "", re.MULTILINE)
     return 1e6 * float(mhz[1]) if mhz else None
+
+
+def put(lines: list[dict], cooked: str | None) -> None:
+    """--cooked: appended to that file; else printed."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if cooked:
+        write(Path(cooked), text, "a")
+    else:
+        sys.stdout.write(text)
+
+
+def write(path: Path, text: str, mode: str = "w") -> None:
+    """UserError where it cannot be."""
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}: give another file") from None

@@ -13,16 +13,16 @@ import termios
 import threading
 import time
 import tty
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from joulemark import layout, output, progress
+from joulemark import ending, layout, output, progress
 from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
 FIRST_S = 15.0
 KEYBOARD = 0
-ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watched(Protocol):
@@ -59,52 +59,25 @@ class Watched(Protocol):
 def run(watched: Watched, options) -> None:
     """Until nothing is left to be watched, or somebody ends it; --once: one round."""
     until_ended, screen = contextlib.suppress(KeyboardInterrupt), _screen(options)
-    with until_ended, _signals_as_before(), watched, _ended_by_signals(), screen as show:
-        _rounds(watched, show, options.once)
+    signals, by_signal = ending.as_before(), ending.by_the_first(lambda _: KeyboardInterrupt())
+    with until_ended, signals, watched, by_signal as check, screen as show:
+        _rounds(watched, show, options.once, check)
 
 
-def _rounds(watched: Watched, show: _Lines | _Terminal, once: bool) -> None:
+def _rounds(
+    watched: Watched, show: _Lines | _Terminal, once: bool, check: Callable[[], None]
+) -> None:
     watched.begin()
     if not once:
         show.begin(watched)
     if not watched.is_over:
         watched.wait(time.monotonic() + FIRST_S, for_all=True, is_last=once)
     while True:
+        check()
         show.round(watched)
         if once or watched.is_over:
             return
         watched.wait(time.monotonic() + watched.every_s)
-
-
-@contextlib.contextmanager
-def _signals_as_before():
-    before = {one: signal.getsignal(one) for one in ENDS}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-@contextlib.contextmanager
-def _ended_by_signals():
-    """By the first; further ones, then or afterwards, let what was started be ended."""
-    taken = [one for one in ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # as by nohup
-
-    def ignore():
-        for one in taken:
-            signal.signal(one, signal.SIG_IGN)
-
-    def interrupt(*_):
-        ignore()
-        raise KeyboardInterrupt
-
-    for one in taken:
-        signal.signal(one, interrupt)
-    try:
-        yield
-    finally:
-        ignore()
 
 
 def _screen(options):

@@ -1,0 +1,49 @@
+# Signals that end a command: the first is an exception, further ones let it clean up.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def as_before() -> Iterator[None]:
+    """What is done about them is at the end what it was."""
+    before = {one: signal.getsignal(one) for one in SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def by_the_first(ended: Callable[[int], BaseException]) -> Iterator[Callable[[], None]]:
+    """Raises what is made of its number; further ones, then or afterwards, are ignored, until
+    as_before() ends. Python drops an exception that comes while an object is deleted: what is
+    yielded raises it again."""
+    taken = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]  # as by nohup
+    came: list[int] = []
+
+    def ignore() -> None:
+        for one in taken:
+            signal.signal(one, signal.SIG_IGN)
+
+    def end(number: int, _frame: object) -> None:
+        ignore()
+        came.append(number)
+        raise ended(number)
+
+    def check() -> None:
+        if came:
+            raise ended(came[0])
+
+    for one in taken:
+        signal.signal(one, end)
+    try:
+        yield check
+    finally:
+        ignore()
