@@ -16,8 +16,8 @@ from building.steps import OWN
 
 from tests.checkout import PROJECT, copy_to, repository_of
 from tests.cluster import CHECKOUT
-from tests.long.test_first_install import blocks, chapter
-from tests.long.test_packages import Root, bootstrap, must
+from tests.long.test_first_install import HERE, blocks, chapter, debian
+from tests.long.test_packages import Root
 from tests.stranger import need_spack
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be in another root")
@@ -32,16 +32,11 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
     """The machine without a network, and on it the bundle's one folder."""
     need_spack()
     folder: Path = tmp_path_factory.mktemp("away") / "root"
-    bootstrap(folder, "ca-certificates")
-    try:
-        root = Root(folder, around=(ALONE,))
-        take_packages = next(b for b in blocks(chapter("install", "By Spack")) if "apt" in b)
-        Root(folder).run(take_packages)
+    with debian(folder, "ca-certificates", HERE) as root:
+        root.run(next(b for b in blocks(chapter("install", "By Spack")) if "apt" in b))
         make_bundle(folder / "srv/bundle.tar.gz", tmp_path_factory.mktemp("here"))
         root.run(f"tar -C {Path(TREE).parent} -xf /srv/bundle.tar.gz")
-        yield root
-    finally:
-        must("rm", "-rf", "--one-file-system", folder)
+        yield Root(folder, HERE, around=(ALONE,))
 
 
 def make_bundle(place: Path, beside: Path) -> None:
