@@ -20,6 +20,7 @@ from tests.spack.lmod import Lmod, loading
 
 PATIENCE_S = 120.0
 MIB = 1 << 20
+LOCAL = ("checkpoint", "--quick", "--kernels", "local-checkpoint,local-restart")
 
 
 @pytest.fixture
@@ -72,6 +73,8 @@ def left_in(volume: Path) -> list[str]:
 def test_every_pattern_is_right_there(program: str, volume: Path, tmp_path: Path) -> None:
     run = Run(program, volume, tmp_path / "cooked.jsonl", "--quick")
     assert run.end() == (0, "")
+    local = Run(program, volume, tmp_path / "local.jsonl", *LOCAL, "--local", str(tmp_path))
+    assert local.end() == (0, "")
     kernels = {"create", "stat", "remove", "block-write", "block-read"}
     kernels |= {f"{a}-{b}" for a in ("shared", "own", "chunks") for b in ("write", "read")}
     kernels |= {"shared-update", "own-update", "compute", "untraced", "traced"}
@@ -79,7 +82,8 @@ def test_every_pattern_is_right_there(program: str, volume: Path, tmp_path: Path
     assert {line["kernel"] for line in run.lines()} == kernels
     for line in run.lines():
         assert line["verified"] and line["device"] == "fuse.glusterfs", line
-    assert not left_in(volume)
+    assert [line["verified"] for line in local.lines()] == [True] * 4
+    assert not left_in(volume) and not left_in(tmp_path)
 
 
 def test_a_server_that_dies_is_an_error_soon_and_no_result(

@@ -306,7 +306,7 @@ static void print_extra_help(const struct bk_extra *extra) {
     snprintf(left, sizeof left, "%s %s", extra->name, argument);
     printf("  %-26s %s\n", left, extra->help);
     if (extra->text != NULL) {
-        printf("  %-26s (default %s)\n", "", extra->text);
+        printf("  %-26s (default %s)\n", "", extra->text[0] != '\0' ? extra->text : "none");
     } else if (extra->words == NULL) {
         printf("  %-26s (%.15g to %.15g, default %.15g)\n", "", extra->least, extra->most,
                extra->standard);

@@ -298,8 +298,8 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     const char *trouble = NULL;
     static const char elements[] = "bytes of a task: the file system has room for no more";
     if (bk_too_large(run, size, INT64_MAX / ranks - alignment, elements) ||
-        !io_place_has_room(run, size, (double)io_round_up(size, alignment) * ranks, ranks, 1,
-                           elements))
+        !io_place_has_room(run, io_place(), size, (double)io_round_up(size, alignment) * ranks,
+                           ranks, 1, elements))
         return NULL;
     for (unsigned i = 0; i < LAYOUTS && trouble == NULL; i++) {
         if ((run->options->kernels >> 2 * i & 3U) == 0)

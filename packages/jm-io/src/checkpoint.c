@@ -1,11 +1,14 @@
 // Checkpoint: a program computes, hears of its neighbour, and each so many steps writes all of its
-// state to a file, as MAXW-DGTD, iPic3D and BSIT do (DEEP-ER, 2.1, 2.2, figures 11 to 14).
+// state to a file, as MAXW-DGTD, iPic3D and BSIT do (DEEP-ER, 2.1, 2.2, figures 11 to 14); or to
+// its node's own disk, from which it goes to that file meanwhile, as DEEP-ER's cache does.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_random.h"
 #include "io.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const uint64_t sizes_1[] = {64 << 20};
 static const uint64_t sizes_4[] = {1312500000};
@@ -25,11 +28,13 @@ static const struct bk_variant *const variants[] = {
     NULL,
 };
 
-enum kernel { STEPS, SHARED, SHARED_RESTART, OWN, OWN_RESTART, KERNELS };
-static const char *const kernels[] = {"steps",          "shared-checkpoint", "shared-restart",
-                                      "own-checkpoint", "own-restart",       NULL};
+enum kernel { STEPS, SHARED, SHARED_RESTART, OWN, OWN_RESTART, LOCAL, LOCAL_RESTART, KERNELS };
+static const char *const kernels[] = {
+    "steps",       "shared-checkpoint", "shared-restart", "own-checkpoint",
+    "own-restart", "local-checkpoint",  "local-restart",  NULL};
+static const uint32_t local_kernels = 1U << LOCAL | 1U << LOCAL_RESTART;
 
-enum { N_STEPS = IO_FOLDER + 1, EVERY, WORK, HALO, TRANSFER };
+enum { N_STEPS = IO_FOLDER + 1, EVERY, WORK, HALO, TRANSFER, WITHIN };
 static const struct bk_extra extras[] = {
     [IO_FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
     [N_STEPS] = {.name = "--steps",
@@ -62,11 +67,26 @@ static const struct bk_extra extras[] = {
                   .least = 8,
                   .most = 1 << 30,
                   .whole = true},
+    [WITHIN] = {.name = "--local",
+                .help = "where each node has a folder of its own for local-checkpoint and -restart",
+                .text = ""},
+};
+
+// A local file on its way to the shared folder, while the program goes on.
+struct flush {
+    struct io_trouble trouble;
+    pthread_t thread;
+    bool is_on_its_way;
+    const char *from;
+    char to[PATH_MAX + 32];
+    uint64_t *bytes; // of a transfer
+    size_t n_words, transfer;
 };
 
 struct work {
     struct io_trouble trouble; // first: io_case
     const struct io_variant *variant;
+    const struct io_interface *files;
     size_t n_words, n_halo;
     uint64_t room_bytes; // of a state in a shared file: whole blocks of the file system
     uint64_t n_steps, every;
@@ -78,6 +98,8 @@ struct work {
     uint64_t *came;      // what a file holds
     bool is_shared, is_written;
     char path[PATH_MAX + 32];
+    struct flush flush; // of a local checkpoint
+    char device[2 * sizeof(((struct io_place *)NULL)->kind) + 1];
 };
 
 // ---- The program -------------------------------------------------------------------------------
@@ -111,27 +133,37 @@ static void make_steps(struct work *work, uint64_t count) {
 
 // ---- Its files ---------------------------------------------------------------------------------
 
-static void choose_file(struct work *work, bool is_shared) {
-    const char *folder = io_place()->path;
-    work->is_shared = is_shared;
+// `checkpoint` is SHARED, OWN or LOCAL.
+static void choose_file(struct work *work, enum kernel checkpoint) {
+    const bool is_local = checkpoint == LOCAL;
+    const char *folder = (is_local ? io_local() : io_place())->path;
+    char *to = work->flush.to;
+    work->is_shared = checkpoint == SHARED;
     work->is_written = false;
-    if (is_shared)
+    work->files = is_local ? &io_posix_files : work->variant->files;
+    to[0] = '\0';
+    if (work->is_shared)
         snprintf(work->path, sizeof work->path, "%s/checkpoint", folder);
     else
         snprintf(work->path, sizeof work->path, "%s/checkpoint.%u", folder, bk_rank());
+    if (is_local)
+        snprintf(to, sizeof work->flush.to, "%s/checkpoint.%u", io_place()->path, bk_rank());
+}
+
+static size_t bytes_at(size_t at, size_t n_words, size_t transfer) {
+    return (n_words - at < transfer ? n_words - at : transfer) * IO_WORD;
 }
 
 // All of a state. All ranks call it.
-static void move(struct work *work, enum io_access access, uint64_t *words) {
-    const struct io_interface *files = work->variant->files;
+static void move(struct work *work, enum io_access access, const char *path, uint64_t *words) {
+    const struct io_interface *files = work->files;
     const uint64_t first = work->is_shared ? bk_rank() * work->room_bytes : 0;
-    struct io_file file = {.path = work->path};
+    struct io_file file = {.path = path};
     bool ok = true;
     if (!files->open(&file, access, work->is_shared, false, &work->trouble))
         return;
     for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
-        const size_t left = work->n_words - at;
-        const size_t bytes = (left < work->transfer ? left : work->transfer) * IO_WORD;
+        const size_t bytes = bytes_at(at, work->n_words, work->transfer);
         const uint64_t place = first + at * IO_WORD;
         ok = io_move(files, &file, access, words + at, bytes, place, &work->trouble);
     }
@@ -142,6 +174,48 @@ static void move(struct work *work, enum io_access access, uint64_t *words) {
 
 static void remove_files(struct work *work) {
     io_remove_all(work->path, !work->is_shared || bk_rank() == 0, &work->trouble);
+    if (work->flush.to[0] != '\0')
+        io_remove_all(work->flush.to, true, &work->trouble);
+}
+
+static void *flush_file(void *context) {
+    struct flush *flush = context;
+    struct io_trouble *trouble = &flush->trouble;
+    const struct io_interface *files = &io_posix_files;
+    struct io_file from = {.path = flush->from}, to = {.path = flush->to};
+    if (!files->open(&from, IO_READ, false, false, trouble))
+        return NULL;
+    if (files->open(&to, IO_WRITE, false, false, trouble)) {
+        bool ok = true;
+        for (size_t at = 0; at < flush->n_words && ok; at += flush->transfer) {
+            const size_t bytes = bytes_at(at, flush->n_words, flush->transfer);
+            ok = files->read(&from, flush->bytes, bytes, at * IO_WORD, trouble) &&
+                 files->write(&to, flush->bytes, bytes, at * IO_WORD, trouble);
+        }
+        (void)files->sync(&to, trouble);
+        (void)files->close(&to, trouble);
+    }
+    (void)files->close(&from, trouble);
+    return NULL;
+}
+
+// Of a local checkpoint that is whole. A node that has no thread left does it at once.
+static void begin_flush(struct work *work) {
+    struct flush *flush = &work->flush;
+    if (flush->to[0] == '\0' || work->trouble.text[0] != '\0')
+        return;
+    flush->is_on_its_way = pthread_create(&flush->thread, NULL, flush_file, flush) == 0;
+    if (!flush->is_on_its_way)
+        (void)flush_file(flush);
+}
+
+static void end_flush(struct work *work) {
+    struct flush *flush = &work->flush;
+    if (flush->is_on_its_way)
+        (void)pthread_join(flush->thread, NULL);
+    flush->is_on_its_way = false;
+    if (work->trouble.text[0] == '\0')
+        work->trouble = flush->trouble;
 }
 
 // ---- Kernels, and before them ------------------------------------------------------------------
@@ -155,17 +229,20 @@ static void run_checkpoints(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations * work->n_steps; i += work->every) {
         make_steps(work, work->every);
+        end_flush(work); // of the file that is written over
         if (io_stopped(&work->trouble))
             return;
-        move(work, IO_WRITE, work->now);
+        move(work, IO_WRITE, work->path, work->now);
+        begin_flush(work);
     }
+    end_flush(work);
     work->is_written = true;
 }
 
 static void run_restart(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
-        move(work, IO_READ, work->came);
+        move(work, IO_READ, work->path, work->came);
 }
 
 static void prepare_steps(void *context, uint64_t iterations) {
@@ -181,14 +258,18 @@ static void prepare_checkpoints(void *context, uint64_t iterations) {
     remove_files(context);
 }
 
+static void forget(struct work *work, const char *path) {
+    memset(work->came, 0, work->n_words * IO_WORD);
+    (void)io_drop_all(path, &work->trouble);
+}
+
 static void prepare_restart(void *context, uint64_t iterations) {
     struct work *work = context;
     if (!work->is_written) {
         prepare_checkpoints(work, iterations);
         run_checkpoints(work, 1);
     }
-    memset(work->came, 0, work->n_words * IO_WORD);
-    (void)io_drop_all(work->path, &work->trouble);
+    forget(work, work->path);
 }
 
 static const struct {
@@ -199,6 +280,8 @@ static const struct {
     [SHARED_RESTART] = {run_restart, prepare_restart},
     [OWN] = {run_checkpoints, prepare_checkpoints},
     [OWN_RESTART] = {run_restart, prepare_restart},
+    [LOCAL] = {run_checkpoints, prepare_checkpoints},
+    [LOCAL_RESTART] = {run_restart, prepare_restart},
 };
 
 // ---- Measuring ---------------------------------------------------------------------------------
@@ -214,15 +297,21 @@ static void check_hearing(struct work *work, struct bk_check *found) {
     bk_check_value(found, 0, (double)right, (double)work->n_halo, 0);
 }
 
+static bool restarts(enum kernel kernel) {
+    return kernel == SHARED_RESTART || kernel == OWN_RESTART || kernel == LOCAL_RESTART;
+}
+
 // Of the last checkpoint, or the state, all words: they are those of as many steps made anew.
 static struct bk_check verify(void *context, unsigned kernel) {
     struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     if (kernel == STEPS)
         memcpy(work->came, work->now, work->n_words * IO_WORD);
-    else if (kernel == SHARED || kernel == OWN) {
-        prepare_restart(work, 1);
-        run_restart(work, 1);
+    else if (!restarts(kernel)) { // of a local one what has come of it to the shared folder
+        const char *path = kernel == LOCAL ? work->flush.to : work->path;
+        forget(work, path);
+        if (!io_stopped(&work->trouble))
+            move(work, IO_READ, path, work->came);
     }
     if (io_stopped(&work->trouble))
         return found;
@@ -241,22 +330,28 @@ static struct bk_check verify(void *context, unsigned kernel) {
 }
 
 static const char *measure_kernel(struct bk_run *run, struct work *work, enum kernel kernel) {
-    const bool restarts = kernel == SHARED_RESTART || kernel == OWN_RESTART;
     const uint64_t bytes = work->n_words * IO_WORD;
-    struct bk_case what = io_case(run, kernel, bytes, (double)bytes, restarts ? "byte" : "step",
-                                  of_kernels[kernel].prepare);
+    struct bk_case what = io_case(run, kernel, bytes, (double)bytes,
+                                  restarts(kernel) ? "byte" : "step", of_kernels[kernel].prepare);
     if ((run->options->kernels & 1U << kernel) == 0)
         return NULL;
-    if (!restarts) // all tasks make one together
+    if (!restarts(kernel)) // all tasks make one together
         what.operations = (double)work->n_steps;
+    if (kernel == LOCAL_RESTART)
+        what.device = io_local()->kind;
+    if (kernel == LOCAL) { // whose file goes to both
+        snprintf(work->device, sizeof work->device, "%s+%s", io_local()->kind, io_place()->kind);
+        what.device = work->device;
+    }
     return io_measure(run, &what, of_kernels[kernel].run, work, kernel, verify);
 }
 
-static const char *measure_layout(struct bk_run *run, struct work *work, bool is_shared) {
-    choose_file(work, is_shared);
-    const char *trouble = measure_kernel(run, work, is_shared ? SHARED : OWN);
+// Its checkpoints, and restarts from them.
+static const char *measure_layout(struct bk_run *run, struct work *work, enum kernel checkpoint) {
+    choose_file(work, checkpoint);
+    const char *trouble = measure_kernel(run, work, checkpoint);
     if (trouble == NULL)
-        trouble = measure_kernel(run, work, is_shared ? SHARED_RESTART : OWN_RESTART);
+        trouble = measure_kernel(run, work, checkpoint + 1);
     if (trouble != NULL)
         return trouble;
     remove_files(work);
@@ -268,14 +363,44 @@ static size_t words(const struct bk_run *run, unsigned option) {
 }
 
 static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
-    return 2 * (double)size + run->options->extras[HALO] * (double)IO_WORD;
+    const double buffers =
+        run->options->extras[HALO] * (double)IO_WORD + run->options->extras[TRANSFER];
+    return 2 * (double)size + buffers;
+}
+
+static bool goes_by_a_local_file(const struct bk_run *run) {
+    const struct io_variant *variant = (const struct io_variant *)run->variant;
+    return variant->files == &io_posix_files && (run->options->kernels & local_kernels) != 0;
+}
+
+// Beside each state a local one, where both are on one disk.
+static bool has_local_room(const struct bk_run *run, const struct work *work) {
+    struct stat local, shared;
+    const bool is_same = stat(io_local()->path, &local) == 0 &&
+                         stat(io_place()->path, &shared) == 0 && local.st_dev == shared.st_dev;
+    const double on_node = bk_team_maximum(bk_ranks() == 1 ? 1 : bk_rank_on_node() + 1);
+    const double files = on_node + (bk_team_maximum(is_same) > 0 ? bk_ranks() : 0);
+    return io_place_has_room(run, io_local(), work->n_words * IO_WORD,
+                             (double)work->room_bytes * files, files, 1,
+                             "bytes of a task's local file: --local has room for no more");
+}
+
+static const char *measure_all(struct bk_run *run, struct work *work) {
+    const char *trouble = measure_kernel(run, work, STEPS);
+    if (trouble == NULL)
+        trouble = measure_layout(run, work, SHARED);
+    if (trouble == NULL)
+        trouble = measure_layout(run, work, OWN);
+    if (trouble == NULL && goes_by_a_local_file(run) && has_local_room(run, work))
+        trouble = measure_layout(run, work, LOCAL);
+    return trouble;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const size_t n_words = (size_t)(size / IO_WORD);
     const uint64_t room_bytes = io_round_up(size, io_place_block_bytes());
     if (bk_too_large(run, size, PTRDIFF_MAX, "bytes of a task") ||
-        !io_place_has_room(run, size, (double)room_bytes * bk_ranks(), bk_ranks(), 1,
+        !io_place_has_room(run, io_place(), size, (double)room_bytes * bk_ranks(), bk_ranks(), 1,
                            "bytes of a task: the file system has room for no more"))
         return NULL;
     struct work work = {
@@ -290,22 +415,40 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         .now = bk_allocate((size_t)size),
         .came = bk_allocate((size_t)size),
     };
-    const char *trouble = NULL;
     work.halo = bk_allocate(work.n_halo * IO_WORD);
-    if (bk_team_maximum(work.now == NULL || work.came == NULL || work.halo == NULL) > 0)
-        trouble = "out of memory: give smaller --sizes";
-    else
-        trouble = measure_kernel(run, &work, STEPS);
-    for (unsigned i = 0; i < 2 && trouble == NULL; i++)
-        trouble = measure_layout(run, &work, i == 0);
+    work.flush = (struct flush){.from = work.path,
+                                .bytes = bk_allocate(work.transfer * IO_WORD),
+                                .n_words = n_words,
+                                .transfer = work.transfer};
+    const bool is_short =
+        work.now == NULL || work.came == NULL || work.halo == NULL || work.flush.bytes == NULL;
+    const char *trouble = bk_team_maximum(is_short) > 0 ? "out of memory: give smaller --sizes"
+                                                        : measure_all(run, &work);
     bk_release(work.now);
     bk_release(work.came);
     bk_release(work.halo);
+    bk_release(work.flush.bytes);
+    return trouble;
+}
+
+static const char *begin(struct bk_run *run) {
+    const char *trouble = io_begin(run);
+    if (trouble == NULL && goes_by_a_local_file(run) &&
+        !io_local_make(run, run->options->texts[WITHIN]))
+        return BK_TOLD;
     return trouble;
 }
 
 static bool check(struct bk_run *run) {
-    const struct bk_options *options = run->options;
+    struct bk_options *options = run->options;
+    if (options->texts[WITHIN][0] == '\0') {
+        const uint32_t all = (1U << KERNELS) - 1;
+        if ((options->kernels & all) != all && (options->kernels & local_kernels) != 0)
+            return bk_refuse(run,
+                             "--kernels: local-checkpoint and local-restart need --local; give "
+                             "a folder of each node's own");
+        options->kernels &= ~local_kernels;
+    }
     if (words(run, TRANSFER) % IO_WORD != 0)
         return bk_refuse(run, "--transfer: %zu is no multiple of 8; give one",
                          words(run, TRANSFER));
@@ -327,7 +470,7 @@ const struct bk_benchmark io_checkpoint = {
     .kernels = kernels,
     .variants = variants,
     .variants_help = "  posix: one task; mpi: a task for each rank, by POSIX's calls; mpi-io: by\n"
-                     "  MPI-IO's\n"
+                     "  MPI-IO's, without local-checkpoint and local-restart\n"
                      "  steps: the program without files",
     .usual = BK_ALL,
     .tables = tables,
@@ -339,7 +482,7 @@ const struct bk_benchmark io_checkpoint = {
     .extra_count = BK_COUNT(extras),
     .check = check,
     .bytes = bytes_of_memory,
-    .begin = io_begin,
+    .begin = begin,
     .measure = measure,
     .end = io_place_remove,
 };

@@ -184,7 +184,8 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     if (bk_too_large(run, size, most, "words in each direction") ||
-        !io_place_has_room(run, size, bytes(run, size) / 2 * bk_ranks(), 1, IO_DIMENSIONS,
+        !io_place_has_room(run, io_place(), size, bytes(run, size) / 2 * bk_ranks(), 1,
+                           IO_DIMENSIONS,
                            "words in each direction: the file system has room for no more"))
         return NULL;
     const uint64_t n_words = size * size * size;

@@ -10,8 +10,7 @@
 
 // ---- The place: place.c ----------------------------------------------------------------------
 
-// A folder of our own, in which all files are. It is removed when a run ends, also by SIGINT,
-// SIGTERM or SIGHUP.
+// A folder of our own. It is removed when a run ends, also by SIGINT, SIGTERM or SIGHUP.
 struct io_place {
     char path[PATH_MAX]; // "": there is none
     char kind[64];       // of file system, as the kernel's mounts name it: ext4, lustre, ...
@@ -29,11 +28,15 @@ const char *io_begin(struct bk_run *run);
 void io_place_remove(void); // all ranks call it, before MPI ends: a launcher kills what lingers
 const struct io_place *io_place(void);
 
-// Whether so many bytes and files, by all ranks together, fit what is free there and a twentieth
-// more; leaves the size out where not, of so many `elements` in each of some dimensions. All ranks
-// call it.
-bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
-                       unsigned dimensions, const char *elements);
+// Each node's own beside it, in the folder `within` of its own, by the node's first rank; likewise.
+bool io_local_make(struct bk_run *run, const char *within);
+const struct io_place *io_local(void);
+
+// Whether so many bytes and files, by all ranks that share the place, fit what is free there and a
+// twentieth more; leaves the size out where not, of so many `elements` in each of some dimensions.
+// All ranks call it.
+bool io_place_has_room(const struct bk_run *run, const struct io_place *where, uint64_t size,
+                       double bytes, double files, unsigned dimensions, const char *elements);
 
 // Bytes of a block of its file system, alike for all ranks, which a network's clients need not say.
 // All ranks call it.

@@ -234,7 +234,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
                         .looked = (bk_rank() + offset) % bk_ranks(),
                         .own = run->options->extras[DIRECTORIES] > 0};
     const char *trouble = NULL;
-    if (!io_place_has_room(run, size, 1, (double)size * bk_ranks(), 1,
+    if (!io_place_has_room(run, io_place(), size, 1, (double)size * bk_ranks(), 1,
                            "files of a task: the file system has room for no more"))
         return NULL;
     if (!make_directories(&work))

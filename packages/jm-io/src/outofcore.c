@@ -333,7 +333,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     const uint64_t room_bytes = io_round_up(size * size * IO_WORD, io_place_block_bytes());
     const double bytes = (double)room_bytes * (double)n_blocks * bk_ranks();
     if (bk_too_large(run, size, most, "words in each direction") ||
-        !io_place_has_room(run, size, bytes, bk_ranks(), 2,
+        !io_place_has_room(run, io_place(), size, bytes, bk_ranks(), 2,
                            "words in each direction: the file system has room for no more"))
         return NULL;
     struct work work = {

@@ -16,12 +16,21 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct io_place place;
+static struct io_place place, local;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what is on the disk
 static atomic_bool ends;                                 // by a signal
 
 const struct io_place *io_place(void) {
     return &place;
+}
+
+const struct io_place *io_local(void) {
+    return &local;
+}
+
+// Whether this process makes and removes its node's place.
+static bool is_first_on_node(void) {
+    return bk_ranks() == 1 || bk_rank_on_node() == 0;
 }
 
 // ---- Removal -----------------------------------------------------------------------------------
@@ -40,22 +49,30 @@ static bool is_gone(const char *path) {
     return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
-// By rank 0. Under another name nothing more comes into it: others may still be at work.
-static void remove_tree(void) {
+// Under another name nothing more comes into it: others may still be at work.
+static void remove_tree(const char *path) {
     enum { TRIES = 300, OPEN_FILES = 16 };
     static const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
     char ending[PATH_MAX + 8];
-    snprintf(ending, sizeof ending, "%s.ending", place.path);
+    snprintf(ending, sizeof ending, "%s.ending", path);
     for (unsigned i = 0; i < TRIES; i++) {
-        (void)rename(place.path, ending);
+        (void)rename(path, ending);
         nftw(ending, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
-        nftw(place.path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
-        if (is_gone(place.path) && is_gone(ending))
+        nftw(path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+        if (is_gone(path) && is_gone(ending))
             return;
         nanosleep(&pause, NULL); // a server is away, or another rank still has a file open
     }
     fprintf(stderr, "jm-io: can't remove '%s': %s; remove it by hand\n", ending,
             strerror(why_it_stays));
+}
+
+// What this process has made.
+static void remove_trees(void) {
+    if (local.path[0] != '\0' && is_first_on_node())
+        remove_tree(local.path);
+    if (place.path[0] != '\0' && bk_rank() == 0)
+        remove_tree(place.path);
 }
 
 // What fails because the place is gone is nobody's trouble, and no exit status.
@@ -68,9 +85,8 @@ void io_place_remove(void) {
     wait_if_it_ends();
     (void)bk_team_maximum(0); // none is still at work
     pthread_mutex_lock(&lock);
-    if (place.path[0] != '\0' && bk_rank() == 0)
-        remove_tree();
-    place.path[0] = '\0';
+    remove_trees();
+    local.path[0] = place.path[0] = '\0';
     pthread_mutex_unlock(&lock);
     (void)bk_team_maximum(0);
 }
@@ -110,8 +126,7 @@ static void *wait_for_signals(void *nothing) {
         return nothing;
     atomic_store(&ends, true);
     pthread_mutex_lock(&lock);
-    if (place.path[0] != '\0' && bk_rank() == 0)
-        remove_tree();
+    remove_trees();
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     raise(number);
@@ -188,16 +203,47 @@ bool io_place_make(struct bk_run *run, const char *within) {
     return true;
 }
 
+bool io_local_make(struct bk_run *run, const char *within) {
+    char folder[PATH_MAX];
+    if (local.path[0] != '\0')
+        return true;
+    const char *name = strrchr(place.path, '/') + 1; // nobody else's
+    int error = 0;
+    pthread_mutex_lock(&lock);
+    if (realpath(within, folder) == NULL)
+        error = errno;
+    else if (snprintf(local.path, sizeof local.path, "%s/%s.local",
+                      strcmp(folder, "/") == 0 ? "" : folder, name) >= (int)sizeof local.path)
+        error = ENAMETOOLONG;
+    else if (is_first_on_node() && mkdir(local.path, S_IRWXU) != 0)
+        error = errno;
+    if (error != 0) // what is there is not ours to remove
+        local.path[0] = '\0';
+    pthread_mutex_unlock(&lock);
+    if (error != 0)
+        fprintf(stderr,
+                "%s: rank %u can't make a folder in '%s': %s; give a --local that each node has of "
+                "its own\n",
+                run->benchmark->name, bk_rank(), within, strerror(error));
+    if (bk_team_maximum(error != 0) > 0)
+        return false;
+    if (bk_team_maximum(access(local.path, W_OK) != 0) > 0)
+        return bk_refuse(run, "not all ranks can write to '%s'; give another --local", local.path);
+    find_kind(local.path, local.kind, sizeof local.kind);
+    bk_note(run->session, "local files are in %s, on %s", local.path, local.kind);
+    return true;
+}
+
 const char *io_begin(struct bk_run *run) {
     return io_place_make(run, run->options->texts[IO_FOLDER]) ? NULL : BK_TOLD;
 }
 
-bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
-                       unsigned dimensions, const char *elements) {
+bool io_place_has_room(const struct bk_run *run, const struct io_place *where, uint64_t size,
+                       double bytes, double files, unsigned dimensions, const char *elements) {
     static const double spare = 1.05;
     struct statvfs status;
     double share = 1; // of what is asked for; where it can't be asked, files will tell why
-    if (statvfs(place.path, &status) == 0) {
+    if (statvfs(where->path, &status) == 0) {
         share = (double)status.f_bavail * (double)status.f_frsize / (spare * bytes);
         if (status.f_files > 0) // else they are not counted
             share = fmin(share, (double)status.f_favail / (spare * files));
@@ -235,6 +281,11 @@ bool io_note(struct io_trouble *trouble, const char *doing, const char *path, co
 bool io_fail(struct io_trouble *trouble, const char *doing, const char *path) {
     const int error = errno;
     const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    const size_t length = strlen(local.path);
+    if (length > 0 && strncmp(path, local.path, length) == 0)
+        return io_note(trouble, doing, path, strerror(error),
+                       is_full ? "give smaller --sizes, or another --local"
+                               : "give another --local, or look at its file system");
     return io_note(trouble, doing, path, strerror(error),
                    is_full ? "give smaller --sizes, or another --folder"
                            : "give another --folder, or look at its file system");

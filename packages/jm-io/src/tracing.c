@@ -185,7 +185,7 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const double written = (double)size * sizeof(struct event) * bk_ranks();
-    if (!io_place_has_room(run, size, written, bk_ranks(), 1,
+    if (!io_place_has_room(run, io_place(), size, written, bk_ranks(), 1,
                            "events of a task: the file system has room for no more"))
         return NULL;
     struct work work = {

@@ -145,6 +145,12 @@ def test_two_ways_sizes_and_times_between_failures_are_each_told(site, results):
     assert rows[0][2:] == ["146", "147", "+2.80 %", "+1.75 %"]
 
 
+def test_a_local_checkpoint_has_no_interval(site, results):
+    local = {"steps": STEPS, "local-checkpoint": WRITING, "local-restart": READING}
+    results(*all_of(), *(of(kernel, values, 2000) for kernel, values in local.items()))
+    assert "local" not in site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+
+
 TIMES = (0.96, 1.0, 1.04)  # of steps; half of their mean's 95 % interval:
 HALF = 4.303 * 0.04 / math.sqrt(3)
 

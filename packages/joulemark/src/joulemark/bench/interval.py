@@ -21,6 +21,7 @@ from joulemark.errors import UsageError
 
 BENCHMARK = "jm-io-checkpoint"
 WITHOUT, CHECKPOINT, RESTART = "steps", "-checkpoint", "-restart"
+LOCAL = "local"  # goes on behind the program: no time of its own
 GOLDEN = (math.sqrt(5) - 1) / 2
 SHORTEST = 1e-9  # of an interval, in times of a checkpoint
 LONGEST = 50.0  # of an interval, in times between failures: none is anywhere near
@@ -180,7 +181,7 @@ def find(measured: list[Measurement]) -> tuple[list[Measured], list[str]]:
                 left_out.append(f"Of {_title(one, row)}: its result is wrong.")
     for (alike, kernel, *case), (one, row) in rows.items():
         way, ending, _ = kernel.partition(CHECKPOINT)
-        if not ending:
+        if not ending or way == LOCAL:
             continue
         _, steps = rows.get((alike, WITHOUT, *case), (None, None))
         _, restart = rows.get((alike, way + RESTART, *case), (None, None))
