@@ -37,6 +37,7 @@ FILES = {
     f"{MKL}/lib/libmkl_cdft_core.so": FFTW,
     f"{MKL}/lib/libmkl_blacs_openmpi_lp64.so": SCALAPACK,
     f"{MKL}/include/mkl_cblas.h": "cblas.h",
+    f"{MKL}/include/fftw/fftw3.h": "fftw3.h",
     f"{ARMPL}/lib/libarmpl_lp64.so": BLAS,
     f"{ARMPL}/lib/libamath.so": FFTW,
     f"{ARMPL}/lib/libastring.so": FFTW_THREADS,
@@ -75,6 +76,7 @@ spack:
   - mod2am@main ^[virtuals=blas,scalapack] cray-libsci ^[virtuals=mpi] openmpi
   - mod2am@main ^[virtuals=blas] amdblis ^[virtuals=scalapack] amdscalapack ^[virtuals=mpi] openmpi
   - mod2f@main ~mpi ^[virtuals=fftw-api] amdfftw
+  - mod2f@main ~mpi ^[virtuals=fftw-api] intel-oneapi-mkl
   packages:
 """
 EXTERNALS = {
@@ -146,6 +148,7 @@ def options(site) -> list[tuple[str, dict[str, str]]]:
         (6, "mod2am", "CBLAS", "libblis-mt.so", ""),
         (6, "mod2am", "ScaLAPACK", "libscalapack.so", ""),
         (7, "mod2f", "FFTW", "libfftw3_omp.so", "libfftw3.so"),
+        (8, "mod2f", "FFTW", "libmkl_scalapack_lp64.so", "libmkl_sequential.so libmkl_core.so"),
     ],
 )
 def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, others):
@@ -159,7 +162,8 @@ def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, ot
 def test_headers_and_mpi_are_the_externals_own(options):
     told = [told for _, told in options]
     mkl, cray, _, *armpl = told[:5]
-    libsci, amdblis, amdfftw = told[5:]
+    libsci, amdblis, amdfftw, mkl_fftw = told[5:]
+    assert f"{MKL}/include/fftw" in mkl_fftw["CMAKE_INCLUDE_PATH"]
     assert MKL in mkl["CMAKE_INCLUDE_PATH"] and "cray-fftw" in cray["CMAKE_INCLUDE_PATH"]
     assert all(f"{ARMPL}/include" in one["CMAKE_INCLUDE_PATH"] for one in armpl)
     for one, place in ((libsci, LIBSCI), (amdblis, "amdblis"), (amdfftw, "amdfftw")):
@@ -180,4 +184,4 @@ def test_what_is_linked_so_verifies(site, tmp_path):
         cooked.unlink()
         assert all(line["verified"] for line in lines), lines
         variants += [line["variant"] for line in lines]
-    assert (len(found), variants.count("blas") > 1, variants.count("fftw") > 1) == (7, True, True)
+    assert (len(found), variants.count("blas") > 1, variants.count("fftw") > 1) == (8, True, True)

@@ -46,3 +46,8 @@ class JoulemarkSlurm(InTreeCMakePackage):
         modules = [self.define_from_variant(f"JM_{name.upper()}", name) for name in MODULES]
         where = self.define("SLURM_ROOT", self.spec["slurm"].prefix)
         return [*modules, where, self.define("BUILD_TESTING", self.run_tests)]
+
+    def test_configuration(self):
+        """the daemon starts, and finds no error in the example of its configuration"""
+        example = self.prefix.share.joulemark.join("joulemark.yaml")
+        Executable(self.prefix.sbin.joulemarkd)("--check", "--config", example)

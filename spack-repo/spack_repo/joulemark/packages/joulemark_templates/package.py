@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import os
+
 from spack_repo.joulemark.build_systems.intree import InTreePackage
 
 from spack.package import *
@@ -20,3 +22,17 @@ class JoulemarkTemplates(InTreePackage):
     def setup_run_environment(self, env):
         env.set("JOULEMARK_TEMPLATES", self.prefix.share.joulemark.templates)
         env.prepend_path("JOULEMARK_APPS", self.prefix.share.joulemark.apps)
+
+    def test_templates(self):
+        """each is whole, and so is the script that it sources"""
+        folder = self.prefix.share.joulemark.templates
+        job = os.path.realpath(join_path(folder, "joulemark-job.sh"))
+        templates = find(folder, "*.sbatch")
+        for template in templates:
+            with open(template) as file:
+                if f"source {job}\n" not in file.read():
+                    raise InstallError(f"{template} does not source {job}")
+        if not templates:
+            raise InstallError(f"{folder} has no templates")
+        for script in (job, *templates):
+            which("bash", required=True)("-n", script)
