@@ -1,6 +1,6 @@
 """guides/install.md and guides/removal.md, word for word, in a Debian where this checkout is not,
-under its own systemd with its own munge, MariaDB and Slurm: by Debian packages, then by Spack;
-the packages on Debian 13, too.
+under its own systemd with its own munge, MariaDB and Slurm: by Debian packages, then by Spack, of
+which guides/upgrade.md makes the next release; on Debian 13, too.
 
 It reaches no network. What a site's machine would fetch is there before: Debian's packages in
 apt's cache; Spack, its recipes, its solver and its compiler wrapper; a bare repository of ours.
@@ -11,14 +11,17 @@ apt's cache; Spack, its recipes, its solver and its compiler wrapper; a bare rep
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from building.with_spack import CLINGO
 
 from tests.booted import SLURM_PLACES, Booted
 from tests.checkout import PROJECT, announce, copy_to, repository_of
@@ -31,7 +34,7 @@ from tests.stranger import need_spack
 
 HERE = suite()
 #: the Debian, and the chapters of CHAPTERS
-WAYS = dict.fromkeys([(HERE, "debs"), (HERE, "spack"), ("trixie", "debs")])
+WAYS = dict.fromkeys(itertools.product((HERE, "trixie"), ("debs", "spack")))
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users"),
     pytest.mark.parametrize(("root", "chapters"), WAYS, indirect=True, scope="module"),
@@ -78,7 +81,9 @@ StorageUser=slurm
 LogFile=/var/log/slurm/slurmdbd.log
 PidFile=/run/slurmdbd.pid
 """
-URL = "file:///srv/joulemark.git"
+BARE = "joulemark.git"
+URL = f"file:///srv/{BARE}"
+RELEASES = ("9.9.0", "9.9.1")
 #: what a site tells its root, and where the test has put what Spack finds in the network
 PROFILE = f"export JOULEMARK_URL={URL} SPACK_PYTHON=/srv/spack-python/bin/python\n"
 GITCONFIG = '[url "file:///srv/spack"]\n    insteadOf = https://github.com/spack/spack\n'
@@ -243,36 +248,48 @@ def take_archives(root: Root, heading: str) -> None:
     root.run(block.replace("apt install", "apt-get install --download-only"))
 
 
-def take_spack(folder: Path) -> None:
-    cache, srv = cache_folder(), folder / "srv"
+def take_spack(root: Root) -> None:
+    cache, srv = cache_folder(), root.folder / "srv"
     must("git", "clone", "-q", "--bare", f"file://{cache}/spack", srv / "spack")
-    for name in ("spack-packages/repos", "spack-python", "spack-sources"):
+    for name in ("spack-packages/repos", "spack-sources"):
         shutil.copytree(cache / name, srv / name, symlinks=True)
-    use_own_python(srv / "spack-python")
+    make_spack_python(root)
     theirs = shutil.ignore_patterns("joulemark*")
-    index = folder / "root/.spack/cache"  # of builtin's recipes: half a minute's work
+    index = root.folder / "root/.spack/cache"  # of builtin's recipes: half a minute's work
     shutil.copytree(cache / "spack-cache/cache", index, ignore=theirs)
 
 
-def use_own_python(venv: Path) -> None:
-    """The root's: that of this machine may be a user's, such as pyenv's."""
-    for link in (venv / "bin").glob("python*"):
-        if link.readlink().is_absolute():
-            link.unlink()
-            link.symlink_to("/usr/bin/python3")
-    settings = venv / "pyvenv.cfg"
-    settings.write_text(re.sub("(?m)^home = .*", "home = /usr/bin", settings.read_text()))
+def make_spack_python(root: Root) -> None:
+    """A virtual environment of the root's own Python, with Spack's solver."""
+    said = root.run("apt-cache show --no-all-versions python3")
+    version = re.search(r"(?m)^Version: (\d+\.\d+)", said)[1]
+    venv, ours = root.folder / "srv/spack-python", cache_folder() / "spack-python"
+    if (ours / f"lib/python{version}").exists():
+        shutil.copytree(ours / "lib", venv / "lib", symlinks=True)
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin/python").symlink_to("/usr/bin/python3")
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    modules = venv / f"lib/python{version}/site-packages"
+    if not modules.exists():
+        pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir")
+        must(*pip, "--only-binary=:all:", "--python-version", version, "--target", modules, CLINGO)
 
 
-def make_release(place: Path) -> None:
-    """The project's bare repository."""
-    work = copy_to(place / "work", *PROJECT)
+def make_repository(srv: Path) -> None:
+    """The project's bare one, at its first release."""
+    work = repository_of(copy_to(srv / "work", *PROJECT))
+    must("git", "clone", "-q", "--bare", work, srv / BARE)
+    offer(srv, RELEASES[0])
+
+
+def offer(srv: Path, release: str) -> None:
+    """As the project does: a release, and what its script says to push."""
+    work = srv / "work"
     announce(work)
-    repository_of(work)
+    must("git", "-C", work, "commit", "--quiet", "--all", "--allow-empty", "--message", "more")
     ours = ("--git", URL, "--maintainer", "nobody")
-    must(work / "spack-repo/release", *ours, "--out", place, "9.9.0")
-    must("git", "clone", "-q", "--bare", work, place / "joulemark.git")
-    shutil.rmtree(work)
+    must(work / "spack-repo/release", *ours, "--out", srv, release)
+    must("git", "-C", work, "push", "--quiet", srv / BARE, "HEAD", f"v{release}")
 
 
 def make_slurms_own(root: Root) -> None:
@@ -318,8 +335,8 @@ def chapters(
         make_packages(root, tmp_path_factory.mktemp("maker") / "root")
     else:
         need_spack()
-        take_spack(root.folder)
-        make_release(root.folder / "srv")
+        take_spack(root)
+        make_repository(root.folder / "srv")
     heading, _ = CHAPTERS[request.param]
     take_archives(root, heading)
     return CHAPTERS[request.param]
@@ -344,6 +361,7 @@ def test_a_first_install_leads_to_joules_in_sacct(
     if chapters == CHAPTERS["spack"]:  # Debian's packages have no benchmarks, and apt no such link
         see_joules_of_a_module(site)
         see_one_link_that_an_upgrade_moves(site)
+        see_an_upgrade_under_a_job(site)
 
 
 def see_joules_of_a_module(site: Cluster) -> None:
@@ -362,13 +380,37 @@ def see_one_link_that_an_upgrade_moves(site: Cluster) -> None:
     """And another, to Slurm's own plugins, that is the same on x86 and ARM."""
     [plugins] = site.machine.must("sed -n 's/^PluginDir=//p' /etc/slurm/slurm.conf").split()
     assert plugins == "/usr/local/lib/joulemark-slurm:/opt/joulemark/current/lib/slurm"
-    current = site.machine.must("readlink /opt/joulemark/current")
-    assert re.match(r"/opt/joulemark/9\.9\.0-slurm\d+\.\d+", current), current
+    assert release_now(site) == RELEASES[0]
     named = site.machine.must(
         "grep -ho '/opt/joulemark/[^/]*' /etc/slurm/*.conf /etc/systemd/system/joulemarkd.service;"
         "readlink /usr/local/bin/joulemark* | grep -o '/opt/joulemark/[^/]*'"
     )
     assert set(named.split()) == {"/opt/joulemark/current"}
+
+
+def release_now(site: Cluster) -> str:
+    current = site.machine.must("readlink /opt/joulemark/current")
+    return re.match(r"/opt/joulemark/([\d.]+)-slurm\d+\.\d+", current)[1]
+
+
+def see_an_upgrade_under_a_job(site: Cluster) -> None:
+    """Built beside the release that runs; the books go on, and both releases' modules are there."""
+    runs = site.user.must("sbatch --parsable --wrap 'sleep 1000'").strip()
+    settles(lambda: site.sacct(runs, "State") == ["RUNNING"], "the job that runs")
+    offer(site.machine.root / "srv", RELEASES[1])
+    said = site.follow("upgrade", "The next release by Spack")
+    assert release_now(site) == RELEASES[1]
+    assert re.search(rf"(?m)^version: +{re.escape(RELEASES[1])}\b", said), said
+    assert re.search(r"\bbalanced$", said.strip()), said
+    seconds = int(site.sacct(runs, "ElapsedRaw")[0])
+    site.user.must(f"scancel {runs}")
+    ended = lambda: site.sacct(runs, "State,ConsumedEnergyRaw")  # noqa: E731
+    settles(lambda: ended()[0].startswith("CANCELLED") and ended()[1], "the job that ran")
+    assert int(ended()[1]) > LEAST_W * seconds
+    see_joules_of_a_module(site)
+    modules = "$(spack location -e joulemark)/.spack-env/lmod/linux-*/Core/joulemark/"
+    there = site.root.must(f"ls {modules}").split()
+    assert [name.partition("-")[0].removesuffix(".lua") for name in there] == list(RELEASES)
 
 
 def test_a_removal_leaves_a_plain_cluster_and_its_joules(
