@@ -394,7 +394,7 @@ def release_now(site: Cluster) -> str:
 
 
 def see_an_upgrade_under_a_job(site: Cluster) -> None:
-    """Built beside the release that runs; the books go on, and both releases' modules are there."""
+    """Built beside the release that runs; the books go on, both releases have modules."""
     runs = site.user.must("sbatch --parsable --wrap 'sleep 1000'").strip()
     settles(lambda: site.sacct(runs, "State") == ["RUNNING"], "the job that runs")
     offer(site.machine.root / "srv", RELEASES[1])

@@ -5,7 +5,6 @@ built of Spack's own recipes is what the pinned Spack says, in each environment.
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
@@ -13,11 +12,15 @@ import pytest
 from tests.cluster import cache_folder
 from tests.spack.sites import (
     COMPUTE,
+    LEFT_TO_LOCK,
     LOGIN,
     SITES,
     concretized,
     environments,
+    left_to_lock,
+    locked,
     must_be_as_told,
+    spack_at,
 )
 from tests.targets import backends
 
@@ -34,14 +37,22 @@ def test_an_example_site_concretizes(name, environments):
     assert all("slurm" in mpi["schedulers"] for mpi in mpis), mpis  # srun starts their ranks
 
 
+def test_without_a_site_spack_takes_what_it_finds_and_builds_the_rest(environments):
+    """Off Debian: a compiler is found, the environment's choices hold."""
+    spack_at(SITES["hercules"].login, "", environments)("x86_64", "concretize", "-f")
+    specs = locked(environments / "x86_64")
+    theirs = {spec["name"] for spec in specs if "external" in spec}
+    built = {spec["name"]: spec for spec in specs if "external" not in spec}
+    assert theirs == {"gcc", "glibc"}
+    assert built.keys() >= {"joulemark-slurm", "slurm", "openmpi", "openblas", "python"}
+    assert built["openmpi"]["parameters"]["schedulers"] == ["slurm"]
+
+
 @pytest.mark.parametrize("environment", ["opencl", "dsp-c66x", "tools"])
 def test_nothing_else_is_left_to_lock(environment, environments):
-    """As of x86_64, which tests/spack looks at."""
+    """As of x86_64 and ARM, which tests/spack and tests/targets look at."""
     debian = "sites/debian/detected.yaml"
     shutil.copy(cache_folder() / "environments" / debian, environments / debian)
     here = environments / environment
     backends.must(cache_folder() / "bin/spack", "-e", here, "concretize", "-f")
-    specs = json.loads((here / "spack.lock").read_text())["concrete_specs"].values()
-    built = [spec for spec in specs if "external" not in spec]
-    theirs = {spec["name"] for spec in built if spec["namespace"] == "builtin"}
-    assert theirs == {"compiler-wrapper", "gcc-runtime"}
+    assert left_to_lock(here) == LEFT_TO_LOCK

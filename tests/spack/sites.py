@@ -44,6 +44,8 @@ class Site(NamedTuple):
     words: tuple[str, ...] = ()
 
 
+#: on Debian all that a lock file would hold
+LEFT_TO_LOCK = {"compiler-wrapper", "gcc-runtime"}
 SITES = {
     "lumi": Site(
         "x86_64",
@@ -187,6 +189,17 @@ def spack_at(login: Login, site: str, environments: Path) -> Callable[..., str]:
         return done.stdout
 
     return spack
+
+
+def locked(environment: Path) -> list[dict]:
+    """The specs of its lock file."""
+    return list(json.loads((environment / "spack.lock").read_text())["concrete_specs"].values())
+
+
+def left_to_lock(environment: Path) -> set[str]:
+    """What it builds of builtin's recipes: neither the machine's nor this tree's."""
+    built = [spec for spec in locked(environment) if "external" not in spec]
+    return {spec["name"] for spec in built if spec["namespace"] == "builtin"}
 
 
 def concretized(site: Site, name: str, environments: Path, environment: str) -> dict[str, dict]:

@@ -21,6 +21,7 @@ import pytest
 from building.with_cmake import BENCHMARKS
 
 from tests.cluster import CHECKOUT, cache_folder, state_folder
+from tests.spack.sites import LEFT_TO_LOCK, left_to_lock
 from tests.targets import backends
 
 NO_SPACK = 3  # environments/build's exit status
@@ -145,6 +146,10 @@ def test_opencl_is_built_for_the_target(built, libraries):
     for source in backends.having("opencl"):
         said = backends.must("readelf", "--dynamic", built.programs / source.name)
         assert "[libOpenCL.so.1]" in said
+
+
+def test_nothing_else_is_left_to_lock(built):
+    assert left_to_lock(built.programs.parents[2]) == LEFT_TO_LOCK
 
 
 def test_a_program_tells_a_wrong_option_there_too(built):
