@@ -29,13 +29,14 @@ struct zone {
     char outer[JM_NAME_MAX]; /* of intel-rapl:N the name, which says more than N */
     zone_kind kind;
     int package; /* N of intel-rapl:N and intel-rapl:N:M */
+    int socket;  /* of package-N, psys-N and what is in one; -1: the name does not tell */
     uint64_t wrap_uj;
 };
 
 struct counter {
     jm_channel_info info;
     jm_sensor energy;
-    int package;
+    int package, socket;
     zone_kind kind;
 };
 
@@ -48,7 +49,29 @@ static bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What intel-rapl:N[:M] is. False where it is no zone with a counter. */
+/* As the driver names them (linux, drivers/powercap/intel_rapl_common.c): package-N[-die-M], psys
+ * of socket 0, psys-N of the others. */
+static int socket_of(const char *name) {
+    int socket = -1;
+    if (strcmp(name, "psys") == 0)
+        return 0;
+    if (sscanf(name, "package-%d", &socket) < 1)
+        (void)sscanf(name, "psys-%d", &socket);
+    return socket;
+}
+
+/* AMD's counter of cores is that of the one core on which the driver reads it
+ * (MSR_CORE_ENERGY_STAT: one a core). Its zones have no power limits, which all of Intel's packages
+ * have. */
+static bool is_amds_core(const char *root, const char *prefix, const struct zone *zone) {
+    char folder[JM_PATH_MAX], file[JM_PATH_MAX], text[JM_NAME_MAX];
+    return zone->kind == ZONE_INNER && strcmp(zone->name, "core") == 0 &&
+           jm_format(folder, sizeof folder, "%s/%s%d", root, prefix, zone->package) &&
+           jm_format(file, sizeof file, "%s/constraint_0_name", folder) &&
+           jm_read_small_file(file, text, sizeof text) < 0;
+}
+
+/* What intel-rapl:N[:M] is. False where it is no zone with a counter of what its name says. */
 static bool read_zone(const char *root, const char *folder, const char *prefix, struct zone *zone) {
     char path[JM_PATH_MAX], text[JM_NAME_MAX];
     int inner = -1;
@@ -68,7 +91,8 @@ static bool read_zone(const char *root, const char *folder, const char *prefix, 
         zone->kind = ZONE_DRAM;
     else
         zone->kind = inner < 0 ? ZONE_PACKAGE : ZONE_INNER;
-    return true;
+    zone->socket = socket_of(zone->outer);
+    return !is_amds_core(root, prefix, zone);
 }
 
 static jm_domain domain_of(zone_kind kind) {
@@ -82,11 +106,12 @@ static jm_domain domain_of(zone_kind kind) {
     }
 }
 
-/* The psys of a package's own number (servers have one a package), else the only one; -1: none. */
-static int find_psys(const powercap *self, int package) {
+/* The psys of a package's own socket (servers may have one a socket), else the only one; -1: none.
+ */
+static int find_psys(const powercap *self, int socket) {
     int found = -1;
     for (int i = 0; i < self->count && self->counters[i].kind == ZONE_PSYS; i++)
-        if (found < 0 || self->counters[i].package == package)
+        if (found < 0 || self->counters[i].socket == socket)
             found = i;
     return found;
 }
@@ -101,7 +126,7 @@ static int find_parent(const powercap *self, const struct zone *zone) {
             if (self->counters[i].kind == ZONE_PACKAGE &&
                 self->counters[i].package == zone->package)
                 return i;
-    return find_psys(self, zone->package);
+    return find_psys(self, zone->socket);
 }
 
 static uint64_t greatest_limit(const char *folder, const char *what) {
@@ -139,6 +164,7 @@ static int add_zone(powercap *self, const char *root, const struct zone *zone,
     }
     counter->kind = zone->kind;
     counter->package = zone->package;
+    counter->socket = zone->socket;
     counter->info = (jm_channel_info){.domain = domain_of(zone->kind),
                                       .method = JM_METHOD_COUNTER,
                                       .wrap_uj = zone->wrap_uj,

@@ -41,9 +41,17 @@ static bool open_type(const char *type) {
 
 /* ---- powercap ---- */
 
-static void add_zone(const char *zone, const char *name, const char *energy_uj) {
+static void add_amd_zone(const char *zone, const char *name, const char *energy_uj) {
     test_write_all(zone, test_text("name %s", name), "max_energy_range_uj 262143328850",
                    test_text("energy_uj %s", energy_uj));
+}
+
+/* Intel's: a limit of its power is tried and found (linux, drivers/powercap/intel_rapl_common.c,
+ * rapl_detect_powerlimit), of AMD's, whose registers for it are none (intel_rapl_msr.c), it is not.
+ */
+static void add_zone(const char *zone, const char *name, const char *energy_uj) {
+    add_amd_zone(zone, name, energy_uj);
+    test_write_all(zone, "constraint_0_name long_term");
 }
 
 TEST(intel_client_nests_in_psys) {
@@ -89,7 +97,7 @@ TEST(intel_server_counts_dram_beside_packages) {
     expect(bench.channels[0].error.relative < 0.021 && bench.channels[0].error.resolution_uj > 60);
 }
 
-TEST(server_with_a_psys_for_each_package) {
+TEST(server_with_one_psys_for_all_packages) {
     add_zone("intel-rapl:0", "package-0", "1");
     add_zone("intel-rapl:0:0", "dram", "1");
     add_zone("intel-rapl:1", "package-1", "1");
@@ -101,12 +109,31 @@ TEST(server_with_a_psys_for_each_package) {
         expect_equal(bench.channels[i].parent, 0);
 }
 
-TEST(amd_has_packages_and_cores) {
-    add_zone("intel-rapl:0", "package-0", "50");
-    add_zone("intel-rapl:0:0", "core", "30");
+/* A zone's number is that of its finding: of a package and then its psys, socket by socket. */
+TEST(server_with_a_psys_for_each_socket) {
+    add_zone("intel-rapl:0", "package-1", "1");
+    add_zone("intel-rapl:0:0", "dram", "1");
+    add_zone("intel-rapl:1", "psys-1", "4");
+    add_zone("intel-rapl:2", "package-0", "1");
+    add_zone("intel-rapl:2:0", "dram", "1");
+    add_zone("intel-rapl:3", "psys", "5");
     expect(open_type("powercap"));
-    expect_equal(bench.count, 2);
-    bench_channel(1, "core", "cpu", "package-0");
+    expect_equal(bench.count, 6);
+    bench_channel(0, "psys", "node", "");
+    bench_channel(1, "psys-1", "node", "");
+    bench_channel(2, "package-0", "cpu", "psys");
+    bench_channel(3, "package-1", "cpu", "psys-1");
+    bench_channel(4, "dram-0", "dram", "psys");
+    bench_channel(5, "dram-1", "dram", "psys-1");
+}
+
+/* Its `core` is one core of the package's. */
+TEST(amd_has_packages_alone) {
+    add_amd_zone("intel-rapl:0", "package-0", "50");
+    add_amd_zone("intel-rapl:0:0", "core", "1");
+    expect(open_type("powercap"));
+    expect_equal(bench.count, 1);
+    bench_channel(0, "package-0", "cpu", "");
 }
 
 TEST(packages_named_alike_get_numbers) {

@@ -29,7 +29,7 @@ CHANNELS = {
         "dram-0": ("intel-rapl:0:0", "dram"),
         "dram-1": ("intel-rapl:1:0", "dram"),
     },
-    "amd": {"package-0": ("intel-rapl:0", "cpu"), "core": ("intel-rapl:0:0", "cpu")},
+    "amd": {"package-0": ("intel-rapl:0", "cpu")},  # `core` is one core
 }
 OUTERMOST = {
     "client": ["psys"],
@@ -40,7 +40,8 @@ ZONES = {"client": INTEL_CLIENT, "server": INTEL_SERVER, "amd": AMD}
 
 
 def make(machine: str, tmp_path: Path, zones: dict | None = None) -> tuple[Rapl, str]:
-    rapl = Rapl(tmp_path / "sys", zones or ZONES[machine], SLACK_UJ)
+    limits = machine != "amd"
+    rapl = Rapl(tmp_path / "sys", zones or ZONES[machine], SLACK_UJ, limits)
     text = f"  - {{type: powercap, name: rapl, root: {rapl.root}, period_s: 0.1}}\nperiod_s: 0.1\n"
     return rapl, text
 

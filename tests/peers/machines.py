@@ -41,9 +41,16 @@ class Counter:
 
 
 class Rapl:
-    """/sys/class/powercap with zones {"intel-rapl:0:1": (name, max_energy_range_uj)}."""
+    """/sys/class/powercap with zones {"intel-rapl:0:1": (name, max_energy_range_uj)}; limits: of
+    their power, which Intel's have and AMD's have not."""
 
-    def __init__(self, folder: Path, zones: dict[str, tuple[str, int]], before_wrap_uj: int):
+    def __init__(
+        self,
+        folder: Path,
+        zones: dict[str, tuple[str, int]],
+        before_wrap_uj: int,
+        limits: bool = True,
+    ) -> None:
         self.root = folder / "class" / "powercap"
         self.counters: dict[str, Counter] = {}
         self.root.mkdir(parents=True)
@@ -57,7 +64,8 @@ class Rapl:
                 place /= ":".join([control, *numbers[: depth + 1]])
             write_files(place, {"name": name, "max_energy_range_uj": range_uj, "enabled": 1})
             constraint = {"name": "long_term", "power_limit_uw": 0, "time_window_us": 999424}
-            write_files(place, {f"constraint_0_{key}": value for key, value in constraint.items()})
+            set_to = constraint.items() if limits else ()
+            write_files(place, {f"constraint_0_{key}": value for key, value in set_to})
             start_uj = range_uj - before_wrap_uj
             self.counters[zone] = Counter(place / "energy_uj", range_uj, start_uj)
             (self.root / zone).symlink_to(place)
