@@ -37,17 +37,25 @@ typedef struct {
 
 /* ---- gpu_metrics ---- */
 
-/* Where energy_accumulator lies (linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h). */
+/* Where energy_accumulator lies (linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h). Of version
+ * 1.6 there are two: that of May 2024 (amd-gfx, "Add gpu_metrics_v1_6", taken back since) and that
+ * of September 2024, with partitions. */
 struct layout {
-    unsigned char format, content;
+    unsigned char content; /* of format 1: cards; 2 and 3 are APUs', without energy */
+    unsigned short size;   /* 0: any */
     unsigned short offset;
     bool unit_stated; /* as 2^-16 J for every card that has this version */
 };
 
 static const struct layout layouts[] = {
-    {1, 1, 24, false}, {1, 2, 24, false}, {1, 3, 24, false}, {1, 4, 24, true},
-    {1, 5, 88, true},  {1, 6, 88, true},  {1, 7, 24, true},  {1, 8, 24, true},
+    {1, 0, 24, false},   {2, 0, 24, false},   {3, 0, 24, false},
+    {4, 288, 24, true},  {5, 360, 88, true},  {6, 384, 88, true},
+    {6, 1664, 16, true}, {7, 2208, 24, true}, {8, 3360, 24, true},
 };
+
+/* From here on the energy's unit is stated, so that a table of another layout has one, somewhere.
+ */
+enum { CARDS_FORMAT = 1, FIRST_STATED = 4, ATTRIBUTES = 9, LAST_FORMAT = 3 };
 
 /* MI200: the only cards whose energy in versions before 1.4 is known to be 64 bits of 2^-16 J
  * (smu13_driver_if_aldebaran.h); graphics cards hold 32 bits there. */
@@ -55,25 +63,45 @@ static bool is_aldebaran(unsigned device_id) {
     return device_id == 0x7408 || device_id == 0x740c || device_id == 0x740f || device_id == 0x7410;
 }
 
-static bool no_energy(const unsigned char *data, jm_message *why) {
+static jm_gpu_metrics no_energy(const unsigned char *data, jm_message *why) {
     jm_message_set(why, "gpu_metrics v%u.%u has no energy of a known unit for this card", data[2],
                    data[3]);
-    return false;
+    return JM_GPU_METRICS_WITHOUT;
 }
 
-bool jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
-                           uint64_t *energy_uj, jm_message *why) {
+static jm_gpu_metrics no_layout(const unsigned char *data, size_t size, jm_message *why) {
+    if (data[2] == CARDS_FORMAT && data[3] < FIRST_STATED)
+        return no_energy(data, why);
+    if (data[2] > CARDS_FORMAT && data[2] <= LAST_FORMAT)
+        return no_energy(data, why);
+    bool lists = data[2] == CARDS_FORMAT && data[3] == ATTRIBUTES;
+    jm_message_set(
+        why,
+        "gpu_metrics v%u.%u of %zu bytes %s, which this joulemarkd cannot read: take the "
+        "card's power by an instrument of type 'hwmon', or a later joulemarkd",
+        data[2], data[3], size,
+        lists ? "is a list of attributes" : "has a layout that is not known");
+    return JM_GPU_METRICS_UNKNOWN;
+}
+
+jm_gpu_metrics jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
+                                     uint64_t *energy_uj, jm_message *why) {
     unsigned stated = size >= 4 ? (unsigned)(data[0] | data[1] << 8) : 0;
     if (size < 4 || stated != size) {
-        jm_message_set(why, "gpu_metrics must be as long as its header says, %u bytes, is %zu",
+        jm_message_set(why,
+                       "gpu_metrics must be as long as its header says, %u bytes, is %zu: load the "
+                       "driver again, or a later one",
                        stated, size);
-        return false;
+        return size < 4 ? JM_GPU_METRICS_WITHOUT : JM_GPU_METRICS_UNKNOWN; /* the driver has none */
     }
     const struct layout *layout = NULL;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (layouts[i].format == data[2] && layouts[i].content == data[3])
+        if (data[2] == CARDS_FORMAT && layouts[i].content == data[3] &&
+            (layouts[i].size == 0 || layouts[i].size == size))
             layout = &layouts[i];
-    if (!layout || !(layout->unit_stated || is_aldebaran(device_id)) || size < layout->offset + 8u)
+    if (!layout)
+        return no_layout(data, size, why);
+    if (!(layout->unit_stated || is_aldebaran(device_id)) || size < layout->offset + 8u)
         return no_energy(data, why);
     uint64_t units = 0;
     for (int i = 7; i >= 0; i--)
@@ -83,13 +111,13 @@ bool jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned devi
     if (units >> 59) { /* 8e12 J: no card lives so long */
         jm_message_set(why, "gpu_metrics v%u.%u: energy %#llx is beyond any card", data[2], data[3],
                        (unsigned long long)units);
-        return false;
+        return JM_GPU_METRICS_WITHOUT;
     }
     *energy_uj = (uint64_t)((unsigned __int128)units * 1000000 / 65536);
-    return true;
+    return JM_GPU_METRICS_ENERGY;
 }
 
-static bool read_metrics(jm_sensor *sensor, unsigned device_id, uint64_t *energy_uj) {
+static jm_gpu_metrics read_metrics(jm_sensor *sensor, unsigned device_id, uint64_t *energy_uj) {
     unsigned char data[METRICS_MAX];
     ssize_t length;
     do
@@ -97,13 +125,13 @@ static bool read_metrics(jm_sensor *sensor, unsigned device_id, uint64_t *energy
     while (length < 0 && errno == EINTR);
     if (length < 0) {
         jm_message_set(&sensor->why, "%s: cannot be read: %s", sensor->path, strerror(errno));
-        return false;
+        return JM_GPU_METRICS_WITHOUT;
     }
     jm_message why;
-    if (jm_gpu_metrics_energy(data, (size_t)length, device_id, energy_uj, &why))
-        return true;
-    jm_message_set(&sensor->why, "%.200s: %.200s", sensor->path, why.text);
-    return false;
+    jm_gpu_metrics found = jm_gpu_metrics_energy(data, (size_t)length, device_id, energy_uj, &why);
+    if (found != JM_GPU_METRICS_ENERGY)
+        jm_message_set(&sensor->why, "%.150s: %.300s", sensor->path, why.text);
+    return found;
 }
 
 /* ---- finding cards ---- */
@@ -127,22 +155,42 @@ static bool find_hwmon(const char *device, char hwmon[JM_PATH_MAX]) {
 /* Opens and reads the file once: what cannot be read now is no source. */
 static bool try_file(struct card *card, const char *folder, const char *file, enum source source) {
     int64_t value;
-    uint64_t energy_uj;
     card->source = source;
-    if (jm_sensor_open(&card->sensor, folder, file) == 0 &&
-        (source == ENERGY_METRICS ? read_metrics(&card->sensor, card->device_id, &energy_uj)
-                                  : jm_sensor_read(&card->sensor, &value)))
+    if (jm_sensor_open(&card->sensor, folder, file) == 0 && jm_sensor_read(&card->sensor, &value))
         return true;
     jm_sensor_close(&card->sensor);
     return false;
 }
 
-/* Energy before power, the average before the moment's input. */
-static bool find_source(struct card *card, const char *device, const char *hwmon) {
-    return try_file(card, hwmon, "energy1_input", ENERGY_FILE) ||
-           try_file(card, device, "gpu_metrics", ENERGY_METRICS) ||
-           try_file(card, hwmon, "power1_average", POWER_FILE) ||
-           try_file(card, hwmon, "power1_input", POWER_FILE);
+static jm_gpu_metrics try_metrics(struct card *card, const char *device) {
+    uint64_t energy_uj;
+    card->source = ENERGY_METRICS;
+    if (jm_sensor_open(&card->sensor, device, "gpu_metrics") != 0)
+        return JM_GPU_METRICS_WITHOUT;
+    jm_gpu_metrics found = read_metrics(&card->sensor, card->device_id, &energy_uj);
+    if (found != JM_GPU_METRICS_ENERGY)
+        jm_sensor_close(&card->sensor);
+    return found;
+}
+
+enum found { NOTHING, SOURCE, REFUSED };
+
+/* Energy before power, the average before the moment's input. A table of energy that we cannot read
+ * is an error: samples of power would be taken for it without a word. */
+static enum found find_source(struct card *card, const char *device, const char *hwmon,
+                              jm_message *why) {
+    if (try_file(card, hwmon, "energy1_input", ENERGY_FILE))
+        return SOURCE;
+    jm_gpu_metrics metrics = try_metrics(card, device);
+    if (metrics == JM_GPU_METRICS_UNKNOWN) {
+        jm_message_set(why, "amdgpu: %s", card->sensor.why.text);
+        return REFUSED;
+    }
+    return metrics == JM_GPU_METRICS_ENERGY ||
+                   try_file(card, hwmon, "power1_average", POWER_FILE) ||
+                   try_file(card, hwmon, "power1_input", POWER_FILE)
+               ? SOURCE
+               : NOTHING;
 }
 
 /*
@@ -152,7 +200,8 @@ static bool find_source(struct card *card, const char *device, const char *hwmon
 static bool is_second_die(struct card *card) {
     uint64_t energy_uj;
     return card->source == ENERGY_METRICS && is_aldebaran(card->device_id) &&
-           read_metrics(&card->sensor, card->device_id, &energy_uj) && energy_uj == 0;
+           read_metrics(&card->sensor, card->device_id, &energy_uj) == JM_GPU_METRICS_ENERGY &&
+           energy_uj == 0;
 }
 
 static void describe_card(struct card *card, int number, const jm_instrument_config *config) {
@@ -178,11 +227,9 @@ static bool is_card(const char *name) {
     return *number && number[strspn(number, "0123456789")] == '\0';
 }
 
-static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_message *why) {
-    const char *root = jm_text(&config->settings, "root", "/sys/class/drm");
-    static const int ENTRIES_MAX = 1024;
-    jm_entry *entries = calloc((size_t)ENTRIES_MAX, sizeof *entries);
-    int n_entries = entries ? jm_list_folder(root, "card", entries, ENTRIES_MAX) : 0;
+/* The cards of a folder's entries; -1, and why, where one is refused. */
+static int add_entries(amdgpu *self, const jm_instrument_config *config, const char *root,
+                       const jm_entry *entries, int n_entries, jm_message *why) {
     int number = 0;
     for (int i = 0; i < n_entries && self->count < CARDS_MAX; i++) {
         char device[JM_PATH_MAX], hwmon[JM_PATH_MAX], id[TEXT_MAX] = "";
@@ -194,7 +241,10 @@ static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_messag
         read_text(device, "device", id);
         card->device_id = (unsigned)strtoul(id, NULL, 16);
         int at = number++;
-        if (!find_source(card, device, hwmon))
+        enum found found = find_source(card, device, hwmon, why);
+        if (found == REFUSED)
+            return -1;
+        if (found == NOTHING)
             continue;
         if (self->count > 0 && is_second_die(card)) {
             pair_up(&self->cards[self->count - 1], at);
@@ -206,9 +256,18 @@ static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_messag
         card->info.max_uw = jm_limit_of(hwmon, "power1_cap_max");
         self->count++;
     }
+    return 0;
+}
+
+static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_message *why) {
+    const char *root = jm_text(&config->settings, "root", "/sys/class/drm");
+    static const int ENTRIES_MAX = 1024;
+    jm_entry *entries = calloc((size_t)ENTRIES_MAX, sizeof *entries);
+    int n_entries = entries ? jm_list_folder(root, "card", entries, ENTRIES_MAX) : 0;
+    int added = add_entries(self, config, root, entries, n_entries, why);
     free(entries);
-    if (self->count > 0)
-        return 0;
+    if (added != 0 || self->count > 0)
+        return added;
     jm_message_set(why,
                    "amdgpu: %s: has no card with energy or power; load the driver amdgpu, set "
                    "'root', or use another type of instrument",
@@ -256,7 +315,7 @@ static jm_reading read_card(struct card *card) {
     int64_t value;
     uint64_t energy_uj;
     if (card->source == ENERGY_METRICS) {
-        if (read_metrics(&card->sensor, card->device_id, &energy_uj))
+        if (read_metrics(&card->sensor, card->device_id, &energy_uj) == JM_GPU_METRICS_ENERGY)
             return (jm_reading){.ok = true, .value = energy_uj};
     } else if (jm_sensor_read(&card->sensor, &value)) {
         if (value >= 0)

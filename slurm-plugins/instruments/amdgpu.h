@@ -5,12 +5,19 @@
 
 #include "text.h"
 
+/* What is in a table: energy; none that we know the unit of, or none at all; or it is no table
+ * whose layout we know, which may have one. */
+typedef enum {
+    JM_GPU_METRICS_ENERGY,
+    JM_GPU_METRICS_WITHOUT,
+    JM_GPU_METRICS_UNKNOWN
+} jm_gpu_metrics;
+
 /*
  * Energy since the driver was loaded, in microjoules, from the bytes of gpu_metrics of a card with
- * this PCI device id. False and why: not a table, or one that has no energy that we know the unit
- * of.
+ * this PCI device id; else why not.
  */
-bool jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
-                           uint64_t *energy_uj, jm_message *why);
+jm_gpu_metrics jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
+                                     uint64_t *energy_uj, jm_message *why);
 
 #endif

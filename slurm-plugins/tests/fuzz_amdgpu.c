@@ -15,7 +15,8 @@ FUZZ(data, size) {
     memcpy(table, data + 1, size - 1);
     uint64_t energy_uj = 0;
     jm_message why = {""};
-    bool good = jm_gpu_metrics_energy(table, size - 1, cards[data[0] % 4], &energy_uj, &why);
+    bool good = jm_gpu_metrics_energy(table, size - 1, cards[data[0] % 4], &energy_uj, &why) ==
+                JM_GPU_METRICS_ENERGY;
     abort_if(good ? energy_uj > UINT64_C(10000000000000000000) : !why.text[0]);
     free(table);
 }
