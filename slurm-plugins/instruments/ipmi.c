@@ -22,6 +22,8 @@
  * A BMC needs about a second for a new session and 10 s to list 200 sensors at first: give
  * `timeout_s: 5` or more. Its session is kept between readings and made again when it was lost.
  *
+ * Watts of a DCMI reading whose state is "deactivated" are taken, with a line on standard error.
+ *
  * Errors. DCMI gives whole watts (DCMI 1.5, table 6-16, "Get Power Reading"). An SDR sensor gives
  * 8 bits, so a 2 kW supply's step is 8 W; a sensor with a coarser step than `error.resolution_w` is
  * refused with its step. What a server's own meter owes: ENERGY STAR for computer servers (versions
@@ -32,6 +34,7 @@
 #include "ipmi_session.h"
 
 #include "clock.h"
+#include "log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +53,7 @@ struct meter {
     char *sensor; /* NULL: DCMI */
     jm_sdr_record record;
     jm_message why; /* of the last failed reading */
+    bool is_told;   /* that the BMC says it does not measure */
 };
 
 typedef struct {
@@ -191,8 +195,16 @@ static int read_dcmi(ipmi *self, struct meter *meter, uint64_t *uw) {
     uint8_t answer[64];
     int length = ipmi_cmd_raw(self->bmc.session, 0, IPMI_NET_FN_GROUP_EXTENSION_RQ, request,
                               sizeof request, answer, sizeof answer);
-    if (length >= 0)
-        return jm_dcmi_uw(answer, (size_t)length, uw, &meter->why);
+    if (length >= 0) {
+        bool good = jm_dcmi_uw(answer, (size_t)length, uw, &meter->why);
+        if (good && !jm_dcmi_measures(answer) && !meter->is_told) {
+            jm_warn(
+                "ipmi: %s: the BMC says that it does not measure power, and tells %.0f W: taken",
+                meter->info.name, (double)*uw * 1e-6);
+            meter->is_told = true;
+        }
+        return good;
+    }
     jm_message_set(&meter->why, "DCMI power reading: %s%s", ipmi_ctx_errormsg(self->bmc.session),
                    jm_bmc_advice(ipmi_ctx_errnum(self->bmc.session)));
     return -1;

@@ -25,17 +25,27 @@ static const char *completion_text(uint8_t code) {
     }
 }
 
-/* DCMI 1.5, 6.6.1: command, completion code, 0xDC, current watts (16 bits, little endian first),
- * least, most, mean, time stamp (32), period (32), state (bit 6: measuring). */
+enum { ANSWER_LENGTH = 20, STATE = 19, MEASURING = 0x40 };
+
+bool jm_dcmi_measures(const uint8_t *answer) {
+    return answer[STATE] & MEASURING;
+}
+
+/*
+ * DCMI 1.5, 6.6.1: command, completion code, 0xDC, current watts (16 bits, little endian first),
+ * least, most, mean, time stamp (32), period (32), state (bit 6: measuring). Watts are watts
+ * without that bit, too: OpenBMC has left the state as it was, and put the bit beside its place
+ * (openbmc/phosphor-host-ipmid, dcmihandler.cpp, getPowerReading: 000987dc, and where `reserved1`
+ * is a bool).
+ */
 bool jm_dcmi_uw(const uint8_t *answer, size_t length, uint64_t *uw, jm_message *why) {
-    enum { ANSWER_LENGTH = 20, MEASURING = 0x40 };
     if (length >= 2 && answer[1] != 0)
         jm_message_set(why, "DCMI power reading: %s (completion code 0x%02X)",
                        completion_text(answer[1]), answer[1]);
     else if (length < ANSWER_LENGTH || answer[2] != IPMI_NET_FN_GROUP_EXTENSION_IDENTIFICATION_DCMI)
         jm_message_set(why, "garbage: DCMI power reading of %zu bytes that begins with %02X",
                        length, length > 2 ? answer[2] : 0);
-    else if (!(answer[19] & MEASURING))
+    else if (!jm_dcmi_measures(answer) && answer[3] == 0 && answer[4] == 0)
         jm_message_set(why, "DCMI power reading: the BMC does not measure power now; switch its "
                             "power monitoring on");
     else {

@@ -16,6 +16,9 @@ typedef struct {
 /* The watts of a Get Power Reading answer, from the command byte on; false and why. */
 bool jm_dcmi_uw(const uint8_t *answer, size_t length, uint64_t *uw, jm_message *why);
 
+/* Whether such an answer, that has watts, says that the BMC measures. */
+bool jm_dcmi_measures(const uint8_t *answer);
+
 /* Record ID and the sensor's name, printable and without blanks at its end. False: no analog
  * sensor. */
 bool jm_sdr_name(ipmi_sdr_ctx_t sdr, const jm_sdr_record *record, uint16_t *id,

@@ -47,7 +47,24 @@ TEST(names_what_is_wrong_with_dcmi) {
     refuse(2, 0x00, 20, "garbage");
     refuse(0, 2, 19, "garbage");
     refuse(0, 2, 0, "garbage");
-    refuse(19, 0x00, 20, "does not measure power");
+}
+
+/* States of OpenBMC's answers: as it was, and one bit beside (see ipmi_answer.c). */
+TEST(takes_watts_of_a_bmc_that_says_it_does_not_measure) {
+    static const uint8_t states[] = {0x00, 0x02};
+    uint8_t answer[20];
+    uint64_t uw = 0;
+    jm_message why;
+    memcpy(answer, good, sizeof answer);
+    expect(jm_dcmi_measures(answer));
+    for (size_t i = 0; i < sizeof states; i++) {
+        answer[19] = states[i];
+        expect(jm_dcmi_uw(answer, sizeof answer, &uw, &why) && !jm_dcmi_measures(answer));
+        expect_equal(uw, 321000000);
+    }
+    answer[3] = answer[4] = 0;
+    expect(!jm_dcmi_uw(answer, sizeof answer, &uw, &why));
+    expect_part(why.text, "does not measure power");
 }
 
 /* ---- sensors ---- */

@@ -93,7 +93,7 @@ def test_a_coarse_sensor_with_its_error_given(bmc, entry, probe):
         ("raw c0", "busy"),
         ("raw 00 dc 41", "garbage"),
         ("raw 00 00 41 01 41 01 41 01 41 01 0 0 0 0 0 0 0 0 40", "garbage"),
-        ("raw 00 dc 41 01 41 01 41 01 41 01 0 0 0 0 0 0 0 0 00", "does not measure"),
+        ("raw 00 dc 00 00 41 01 41 01 41 01 0 0 0 0 0 0 0 0 00", "does not measure"),
     ],
 )
 def test_names_a_sick_answer_and_recovers(bmc, entry, watch, answer, part):
@@ -103,6 +103,16 @@ def test_names_a_sick_answer_and_recovers(bmc, entry, watch, answer, part):
             bmc.set_dcmi(answer)
         bmc.set_dcmi("77")
         seen.wait_last(77.0)
+
+
+def test_takes_watts_of_a_bmc_that_says_it_does_not_measure(bmc, entry, watch):
+    bmc.set_dcmi("raw 00 dc 41 01 41 01 41 01 41 01 0 0 0 0 0 0 0 0 00")
+    with watch(entry(bmc)) as seen:
+        seen.wait_value()
+        seen.wait_more(3)
+        assert set(seen.values()) == {321.0} and seen.faults() == []
+    told = "says that it does not measure power, and tells 321 W: taken"
+    assert seen.said.count(told) == 1
 
 
 def test_survives_a_bmc_that_restarts(bmc, entry, watch):
