@@ -1,5 +1,6 @@
 # `joulemark doctor`: checks that need no cluster; tests/e2e/test_doctor.py has the others.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -201,3 +202,41 @@ def test_what_a_lustre_client_tells_its_servers(
     found = list(node_checks.lustre(Site(SlurmConf(conf), "n1")))
     assert len(found) == (value is not None)
     assert all(value in one.value and "jobid_var=session" in one.fix for one in found)
+
+
+#: class and vendor as `lspci -nn` shows them: of H100 SXM5 (10de:2330), MI250X (1002:7408), MI300X
+#: (1002:74a1), Max 1550 (8086:0bd5), and of what is none: ASPEED's BMC (1a03:2000), a CPU's own
+H100, MI250X = ("0x030200", "0x10de"), ("0x038000", "0x1002")
+MI300X, MAX = ("0x120000", "0x1002"), ("0x038000", "0x8086")
+NO_GPUS = [("0x030000", "0x1a03"), ("0x030000", "0x8086"), ("0x020000", "0x8086")]
+RAPL = {"instrument": "auto", "domain": "cpu", "method": "counter"}
+BMC = {"instrument": "bmc", "domain": "node", "method": "integrated"}
+GUESS = {"instrument": "auto", "domain": "node", "method": "model"}
+CARD = {"instrument": "nvml", "domain": "gpu", "method": "counter"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "channels", "where", "fix", "value"),
+    [
+        ([H100] * 4, [RAPL], "4 GPUs of NVIDIA", "nvml", "their energy is in no job's"),
+        ([MI250X], [GUESS], "1 GPU of AMD", "amdgpu", "their energy is in no job's"),
+        ([MI300X] * 2, [BMC, RAPL], "2 GPUs of AMD", "amdgpu", "bmc may have them"),
+        ([MAX], [RAPL], "1 GPU of Intel", "hwmon", "their energy is in no job's"),
+        ([H100], [RAPL, CARD], None, None, None),
+        ([], [RAPL], None, None, None),
+    ],
+)
+def test_gpus_that_no_channel_reads(tmp_path, monkeypatch, devices, channels, where, fix, value):
+    for number, (kind, vendor) in enumerate([*NO_GPUS, *devices]):
+        folder = tmp_path / f"0000:0{number}:00.0"
+        folder.mkdir()
+        (folder / "class").write_text(f"{kind}\n")
+        (folder / "vendor").write_text(f"{vendor}\n")
+    described = Answer(0, "".join(f"{json.dumps(channel)}\n" for channel in channels))
+    monkeypatch.setattr(node_checks, "PCI", tmp_path)
+    monkeypatch.setattr(node_checks, "ask", lambda *words: described)
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=demo\n")
+    found = list(node_checks.gpus(Site(SlurmConf(conf), "n1")))
+    assert [one.where for one in found] == [where] * (where is not None)
+    assert all(f"type: {fix}" in one.fix and value in one.value for one in found)

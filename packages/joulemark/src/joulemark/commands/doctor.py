@@ -19,7 +19,7 @@ as root on slurmctld's machine with --nodes all before the plugins go into produ
 machine whose Slurm does not start: what it needs it reads from the files.
 Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
-checks: config daemon cores accounts privileges sensors folders heaps clock-sync lustre;
+checks: config daemon cores accounts privileges sensors gpus folders heaps clock-sync lustre;
 plugin-version plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
 epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock and
 slurm-conf

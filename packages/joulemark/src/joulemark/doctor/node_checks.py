@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fnmatch
+import json
 import os
 import pwd
 import re
@@ -11,18 +12,29 @@ import socket
 import stat
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from joulemark import __version__
 from joulemark.doctor.finding import ERROR, WARNING, Finding
-from joulemark.doctor.site import Site, ask
+from joulemark.doctor.site import Answer, Site, ask
 
 OLD_S = 600
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
 DAC_READ_SEARCH = 1 << 2  # the capability's bit
 AS_ROOT = "run it as root or SlurmUser"
 LUSTRE = Path("/sys/fs/lustre")
+PCI = Path("/sys/bus/pci/devices")
+#: PCI's classes of what computes (its Code and ID Assignment, 03 and 12): 3D controllers, other
+#: displays, accelerators; a VGA controller may be a BMC's, or in a CPU
+GPU_CLASSES = ("0x0302", "0x0380", "0x1200")
+#: by PCI's vendor: who makes GPUs, and the type of instrument that reads them
+GPUS = {
+    "0x10de": ("NVIDIA", "nvml"),
+    "0x1002": ("AMD", "amdgpu"),
+    "0x8086": ("Intel", "hwmon"),
+}
 TIME_ERROR = 5  # adjtimex(2): the clock is not synchronised
 
 
@@ -124,6 +136,27 @@ def sensors(site: Site) -> Iterator[Finding]:
                 yield Finding("sensors", ERROR, str(counter), value, fix)
 
 
+def gpus(site: Site) -> Iterator[Finding]:
+    """What is in the node is in an instrument: `auto` takes none of theirs."""
+    found = Counter(filter(None, map(_maker_of_gpu, PCI.glob("*")))) if site.is_node else Counter()
+    words = ("--describe", "-c", site.config_file, "-N", site.node)
+    answer = ask(site.program("joulemarkd"), *words) if found else Answer(None)
+    if not answer.good:
+        return  # another check's to say
+    channels = [json.loads(line) for line in answer.out.splitlines()]
+    if any(channel["domain"] == "gpu" for channel in channels):
+        return
+    meters = [one for one in channels if one["domain"] == "node" and one["method"] != "model"]
+    for vendor, count in sorted(found.items()):
+        maker, instrument = GPUS[vendor]
+        value = "their energy is in no job's"
+        if meters:
+            value = f"{meters[0]['instrument']} may have them, and who uses none pays for them"
+        fix = f"add `- {{type: {instrument}}}` to instruments, inside what holds it (`parent`)"
+        where = f"{count} GPU{'s' * (count > 1)} of {maker}"
+        yield Finding("gpus", WARNING, where, f"no channel reads them: {value}", fix)
+
+
 def folders(site: Site) -> Iterator[Finding]:
     """The daemon's alone to write, and there."""
     _, uid = _daemon_process(site)
@@ -216,7 +249,7 @@ def lustre(site: Site) -> Iterator[Finding]:
         yield Finding("lustre", WARNING, str(path), value, fix)
 
 
-CHECKS = (configuration, daemon, privileges, sensors, folders, heaps, clock, lustre)
+CHECKS = (configuration, daemon, privileges, sensors, gpus, folders, heaps, clock, lustre)
 
 
 # -- what they ask -------------------------------------------------------------------------------
@@ -254,6 +287,16 @@ def _rapl_roots(config_file: Path) -> list[Path]:
     if not kinds & {"powercap", "auto"}:
         return []
     return roots or [Path("/sys/class/powercap")]
+
+
+def _maker_of_gpu(device: Path) -> str | None:
+    """PCI's vendor of a GPU; None: it is another device, or no physical one."""
+    try:
+        kind, vendor = ((device / name).read_text().strip() for name in ("class", "vendor"))
+    except OSError:
+        return None
+    is_gpu = vendor in GPUS and kind.startswith(GPU_CLASSES) and not (device / "physfn").exists()
+    return vendor if is_gpu else None
 
 
 def _may(path: Path, uid: int, others: int, owners: int) -> bool:
