@@ -49,7 +49,9 @@ struct device {
     char behind[JM_PATH_MAX];  /* a link to the device, else the class: N is another one tomorrow */
     char place[JM_DEVICE_MAX]; /* where that is */
     char name[TEXT_MAX];
-    int number; /* their order */
+    char address[TEXT_MAX]; /* of what is behind, as of PCI: its folder's name */
+    int number;             /* their order; of what is of one GPU the first one's */
+    int gpu;                /* its number; -1: it is of none */
     jm_message *why;
     bool failed; /* a sensor is there but cannot be used */
 };
@@ -110,6 +112,23 @@ static const struct grace_meter *find_grace_meter(const char *label, int *socket
     return NULL;
 }
 
+/*
+ * Drivers of GPUs. Of i915 each tile of a card has a folder i915_gtN beside the card's (linux,
+ * drivers/gpu/drm/i915/i915_hwmon.c), whose energy is in the card's; of xe the first sensor is the
+ * card's, `pkg` a part of it (xe_hwmon.c).
+ */
+static const char *const gpu_drivers[] = {"amdgpu", "nouveau", "i915", "xe", NULL};
+static const char tile[] = "i915_gt";
+
+static bool is_tile(const char *device) {
+    return strncmp(device, tile, strlen(tile)) == 0;
+}
+
+static bool is_whole_gpu(const char *device, int index, const char *label) {
+    return !is_tile(device) &&
+           (strcmp(label, "card") == 0 || (index == 1 && strcmp(label, "pkg") != 0));
+}
+
 /* PMBus: pin holds the device's pout1, pout2, ...; the pins of the node's power supplies are the
  * node. */
 static enum extent extent_of(const char *device, const char *label) {
@@ -126,14 +145,11 @@ static enum extent extent_of(const char *device, const char *label) {
 }
 
 static jm_domain domain_of(const char *device, const char *label) {
-    static const char *const gpus[] = {"amdgpu", "nouveau", "i915", "xe", NULL};
     static const char *const cpus[] = {"amd_energy", "fam15h_power", "zenpower", "zenergy", NULL};
     static const char *const cpu[] = {"cpu", "core", "socket", "proc", NULL};
     static const char *const gpu[] = {"gpu", NULL};
     static const char *const dram[] = {"dram", "ddr", "mem", NULL};
     static const char *const soc[] = {"soc", NULL};
-    if (is_any(device, gpus))
-        return JM_DOMAIN_GPU;
     if (is_any(device, cpus) || has_any(label, cpu))
         return JM_DOMAIN_CPU;
     if (has_any(label, gpu))
@@ -145,7 +161,7 @@ static jm_domain domain_of(const char *device, const char *label) {
 
 /* A word of the protocol and of file names, whatever a label holds. */
 static void make_name(char name[JM_NAME_MAX], const char *device, const char *label) {
-    jm_format(name, JM_NAME_MAX, "%.30s-%.30s", device, label);
+    jm_format(name, JM_NAME_MAX, "%.30s%s%.30s", device, *label ? "-" : "", label);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '-' && *c != '.')
             *c = '_';
@@ -216,6 +232,20 @@ static bool is_dead_meter(const struct device *device, const jm_sensor *sensor) 
     return true;
 }
 
+/* gpu-N, by which jobs are bound to it, and gpu-N-PART. */
+static void describe_gpu(struct channel *channel, const struct device *device, int index,
+                         const char *label) {
+    bool whole = is_whole_gpu(device->name, index, label);
+    char gpu[TEXT_MAX];
+    jm_format(gpu, sizeof gpu, "gpu-%d", device->gpu);
+    if (is_tile(device->name))
+        label = device->name + strlen("i915_");
+    make_name(channel->info.name, gpu, whole ? "" : label);
+    channel->device = device->number;
+    channel->extent = whole ? ALL_OF_DEVICE : PART;
+    channel->info.domain = JM_DOMAIN_GPU;
+}
+
 /* A new channel for PREFIXn_SUFFIX, or NULL where it is of no use or cannot be had. */
 static struct channel *add_channel(hwmon *self, struct device *device, const char *prefix,
                                    int index, const char *suffix) {
@@ -238,12 +268,16 @@ static struct channel *add_channel(hwmon *self, struct device *device, const cha
         jm_sensor_close(&channel->sensor);
         return NULL;
     }
-    make_name(channel->info.name, device->name, label);
     char own[3 * TEXT_MAX];
     jm_format(own, sizeof own, "/%s%d_%s %s", prefix, index, suffix, label);
     jm_device_of(device->behind, own, channel->info.device);
     channel->order = self->count++;
     channel->info.method = JM_METHOD_INTEGRATED;
+    if (device->gpu >= 0) {
+        describe_gpu(channel, device, index, label);
+        return channel;
+    }
+    make_name(channel->info.name, device->name, label);
     int socket;
     const struct grace_meter *grace = find_grace_meter(label, &socket);
     if (grace) {
@@ -401,6 +435,34 @@ static bool has_name(struct device *device) {
     return read_text(device, "name", device->name);
 }
 
+/* GPUs by their PCI addresses, as Slurm finds them; all that is of one counts as one device. */
+static void number_gpus(struct device *devices, int count) {
+    for (int i = 0; i < count; i++) {
+        struct device *device = &devices[i];
+        device->number = i;
+        device->gpu = -1;
+        if (!is_any(device->name, gpu_drivers) && !is_tile(device->name))
+            continue;
+        device->gpu = 0;
+        for (int j = 0; j < count; j++) {
+            bool is_gpu = is_any(devices[j].name, gpu_drivers) || is_tile(devices[j].name);
+            int order = is_gpu ? strverscmp(devices[j].address, device->address) : 1;
+            bool is_first = true; /* of its address */
+            for (int k = 0; k < j && is_first; k++)
+                is_first = strcmp(devices[k].address, devices[j].address) != 0;
+            device->gpu += order < 0 && is_first;
+            if (order == 0 && j < device->number)
+                device->number = j;
+        }
+    }
+}
+
+/* What is behind a folder of hwmon. */
+static void find_address(struct device *device, bool is_linked) {
+    const char *of = is_linked ? device->place : device->folder, *slash = strrchr(of, '/');
+    jm_format(device->address, sizeof device->address, "%s", slash ? slash + 1 : of);
+}
+
 static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
     jm_entry folders[CHANNELS_MAX];
     int found = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX), count = 0;
@@ -410,12 +472,15 @@ static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
             !jm_format(device->behind, JM_PATH_MAX, "%s/device", device->folder) ||
             !has_name(device))
             continue;
-        if (access(device->behind, F_OK) != 0)
+        bool is_linked = access(device->behind, F_OK) == 0;
+        if (!is_linked)
             jm_format(device->behind, JM_PATH_MAX, "%s/..", device->folder);
         jm_device_of(device->behind, "", device->place);
+        find_address(device, is_linked);
         count++;
     }
     qsort(devices, (size_t)count, sizeof *devices, by_place);
+    number_gpus(devices, count);
     return count;
 }
 
@@ -426,7 +491,6 @@ static int add_devices(hwmon *self, const jm_instrument_config *config, jm_messa
     bool failed = false;
     for (int i = 0; i < count && !failed; i++) {
         struct device *device = &devices[i];
-        device->number = i;
         device->why = why;
         if (is_skipped(config, device->name))
             continue;

@@ -67,6 +67,16 @@ static jm_gpus pair_of(const char *name) {
     return *dot == '.' && first >= 0 && second >= 0 ? one_gpu(first) | one_gpu(second) : 0;
 }
 
+/* N of "gpu-N-PART", whose own name may end in another; -1: it is none. */
+static int number_of_part(const char *name) {
+    static const char start[] = "gpu-";
+    unsigned number;
+    const char *end = strncmp(name, start, strlen(start)) == 0
+                          ? take_number(name + strlen(start), &number)
+                          : NULL;
+    return end && *end == '-' ? (int)number : -1;
+}
+
 jm_gpus jm_gpus_of_channel(const char *name) {
     const char *slash = strchr(name, '/');
     const char *own = slash ? slash + 1 : name;
@@ -74,6 +84,8 @@ jm_gpus jm_gpus_of_channel(const char *name) {
         return pair_of(own);
     if (ends_in(own, "-mig")) /* Slurm's numbers are then those of parts of it */
         return 0;
-    int number = trailing_number(own, own + strlen(own));
+    int number = number_of_part(own);
+    if (number < 0)
+        number = trailing_number(own, own + strlen(own));
     return one_gpu(number >= 0 || !slash ? number : trailing_number(name, slash));
 }

@@ -18,9 +18,9 @@ bool jm_gpus_parse(const char *text, jm_gpus *gpus);
 void jm_gpus_format(jm_gpus gpus, char *text, size_t size);
 
 /*
- * The GPUs that a channel "instrument/channel" measures: gpu-A.B-pair (an MI250's two) both; else
- * the number its name ends in, else the number the instrument's name ends in. 0: none, and so for
- * gpu-N-mig, whose counter its instances share.
+ * The GPUs that a channel "instrument/channel" measures: gpu-A.B-pair (an MI250's two) both; of
+ * gpu-N-PART N; else the number its name ends in, else the number the instrument's name ends in. 0:
+ * none, and so for gpu-N-mig, whose counter its instances share.
  */
 jm_gpus jm_gpus_of_channel(const char *name);
 

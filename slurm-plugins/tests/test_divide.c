@@ -64,6 +64,8 @@ TEST(a_channels_gpu_is_in_its_name_or_its_instruments) {
     expect_equal(jm_gpus_of_channel("cray2/odd-pair"), 0);
     expect_equal(jm_gpus_of_channel("a2/-pair"), 0);
     expect_equal(jm_gpus_of_channel("nvml0/gpu-0-mig"), 0);
+    expect_equal(jm_gpus_of_channel("hwmon/gpu-2-gt1"), 1 << 2);
+    expect_equal(jm_gpus_of_channel("hwmon/gpu-2-pkg"), 1 << 2);
 }
 
 TEST(a_gpu_goes_to_the_job_it_is_bound_to) {

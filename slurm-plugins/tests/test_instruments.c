@@ -323,7 +323,7 @@ TEST(an_acpi_meter_holds_the_node_and_states_its_error) {
     expect(open_type("hwmon"));
     expect_equal(bench.count, 2);
     bench_channel(0, "power_meter-power1", "node", "");
-    bench_channel(1, "amdgpu-PPT", "gpu", "power_meter-power1");
+    bench_channel(1, "gpu-0", "gpu", "power_meter-power1");
     bench_read(0);
     bench_value(0, 213000000);
     bench_value(1, 15000000); /* the average, not the momentary input */
@@ -334,13 +334,13 @@ TEST(an_acpi_meter_holds_the_node_and_states_its_error) {
 TEST(energy_goes_before_power_and_sockets_before_cores) {
     test_write_all("hwmon0", "name amd_energy", "energy1_input 1", "energy1_label Ecore000",
                    "energy2_input 1234567", "energy2_label Esocket0", "power2_input 5");
-    test_write_all("hwmon1", "name xe", "energy1_input 2000", "energy1_label pkg",
-                   "energy2_input 3000", "energy2_label card");
+    test_write_all("hwmon1", "name xe", "energy1_input 3000", "energy1_label card",
+                   "energy2_input 2000", "energy2_label pkg");
     expect(open_type("hwmon"));
     expect_equal(bench.count, 3);
-    bench_channel(0, "xe-card", "gpu", "");
+    bench_channel(0, "gpu-0", "gpu", "");
     bench_channel(1, "amd_energy-Esocket0", "cpu", "");
-    bench_channel(2, "xe-pkg", "gpu", "xe-card");
+    bench_channel(2, "gpu-0-pkg", "gpu", "gpu-0");
     expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
     bench_read(0);
     bench_value(1, 1234567);

@@ -245,8 +245,8 @@ def test_energy_is_charged_exactly(tmp_path, daemon):
     root = tmp_path / "hwmon"
     add_device(root, 0, "xe", {"energy1_label": "card", "energy2_label": "pkg"})
     counters = {
-        "board/xe-card": Counter(root / "hwmon0" / "energy1_input", 2**62, 7_000_000),
-        "board/xe-pkg": Counter(root / "hwmon0" / "energy2_input", 2**62, 3_000_000),
+        "board/gpu-0": Counter(root / "hwmon0" / "energy1_input", 2**62, 7_000_000),
+        "board/gpu-0-pkg": Counter(root / "hwmon0" / "energy2_input", 2**62, 3_000_000),
     }
     with daemon(text_of(root)) as running:
         books = Books(running, counters)
@@ -255,14 +255,63 @@ def test_energy_is_charged_exactly(tmp_path, daemon):
         books.check()
 
 
+def add_gpu(root: Path, number: int, address: str, name: str, files: dict[str, object]) -> Path:
+    """As a driver registers it: hwmonN of the card's PCI device (linux, i915_hwmon.c: of a tile,
+    too), to which `device` leads."""
+    card = root.parent / "devices" / "pci0000:37" / address
+    hwmon = card / "hwmon" / f"hwmon{number}"
+    write_files(hwmon, {"name": name, "uevent": "", **files})
+    (hwmon / "device").symlink_to("../..")
+    root.mkdir(exist_ok=True)
+    (root / hwmon.name).symlink_to(hwmon)
+    return hwmon / "energy1_input"
+
+
+def test_tiles_of_intels_gpus_lie_in_their_cards(tmp_path, daemon):
+    """Two Max 1550, each with two; the kernel's order is any, Slurm's that of PCI."""
+    root, counters = tmp_path / "hwmon", {}
+    number = 0
+    for gpu, address in ((1, "0000:9a:00.0"), (0, "0000:3a:00.0")):
+        for part in ("-gt1", "-gt0", ""):
+            name = f"i915{part.replace('-', '_')}"
+            file = add_gpu(root, number, address, name, {})
+            counters[f"board/gpu-{gpu}{part}"] = Counter(file, 2**62, (5 - number) * 1_000_000)
+            number += 1
+    with daemon(text_of(root)) as running:
+        books = Books(running, counters)
+        for step, counter in enumerate(counters.values()):
+            counter.advance(7_000_001 + step)
+        books.check()
+        of_cards = sum(running.books()[f"board/gpu-{gpu}"] for gpu in (0, 1))
+        assert running.node_uj() == of_cards
+
+
+def test_a_gpu_is_that_of_its_pci_address(tmp_path, probe):
+    """With a card of another maker between them; a lone sensor's number is not the GPU's."""
+    root = tmp_path / "hwmon"
+    for number, address, driver, uj in (
+        (7, "0000:c1:00.0", "xe", 3_000_000),
+        (3, "0000:0b:00.0", "i915", 1_000_000),
+    ):
+        add_gpu(root, number, address, driver, {"energy1_input": uj, "energy1_label": "card"})
+    ppt = {"power1_label": "PPT", "power1_average": 2_000_000}
+    add_gpu(root, 5, "0000:43:00.0", "amdgpu", ppt)
+    found = probe(text_of(root)).readings
+    assert {(r["channel"], r["value"], r["domain"]) for r in found} == {
+        ("gpu-0", 1, "gpu"),
+        ("gpu-1", 2, "gpu"),
+        ("gpu-2", 3, "gpu"),
+    }
+
+
 def test_a_device_can_be_left_out(tmp_path, probe):
     make_supplies(tmp_path / "hwmon")
     gpu = {"power1_label": "PPT", "power1_average": 31000000}
     add_device(tmp_path / "hwmon", 5, "amdgpu", gpu)
     names = {r["channel"] for r in probe(text_of(tmp_path / "hwmon")).readings}
-    assert "amdgpu-PPT" in names
+    assert "gpu-0" in names
     run = probe(text_of(tmp_path / "hwmon", ", skip: amdgpu pfe3000"))
-    assert {r["channel"] for r in run.readings} == names - {"amdgpu-PPT"}
+    assert {r["channel"] for r in run.readings} == names - {"gpu-0"}
 
 
 def test_garbage_is_a_fault_of_its_channel(tmp_path, probe):
