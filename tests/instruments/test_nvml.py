@@ -175,11 +175,11 @@ def test_a_short_kernel_is_told_its_own_energy(soon, card, daemon, monkeypatch):
     part = sum(one[1] for one in told) / sum(one[0] for one in told)
     assert 0.7 < part < 1.1, f"{part} of what was drawn: {told}"
     # a value may be 100 ms old at either end, and that is all; of a reading that found no CPU in
-    # time the error bar is wider
+    # time the error bar is wider than that, and may be exceeded once in 20
     off_j = 2.2 * card.UPDATE_S * card.BUSY_W
-    in_time = [one for one in told if one[2] <= 1.5 * off_j]
+    in_time = [one for one in told if one[2] <= off_j]
     far = [one for one in in_time if abs(one[1] - one[0]) > off_j]
-    assert not far and 2 * len(in_time) >= len(told), f"{far}, {len(in_time)} in time of {told}"
+    assert not far and 3 * len(in_time) >= len(told), f"{far}, {len(in_time)} in time of {told}"
 
 
 def test_a_card_that_hangs_holds_up_no_region(soon, card, daemon, monkeypatch):
