@@ -77,10 +77,8 @@ struct flush {
     struct io_trouble trouble;
     pthread_t thread;
     bool is_on_its_way;
-    const char *from;
-    char to[PATH_MAX + 32];
-    uint64_t *bytes; // of a transfer
-    size_t n_words, transfer;
+    char to[PATH_MAX + 32]; // "": there is none to be brought
+    uint64_t *words;        // of a transfer
 };
 
 struct work {
@@ -150,8 +148,10 @@ static void choose_file(struct work *work, enum kernel checkpoint) {
         snprintf(to, sizeof work->flush.to, "%s/checkpoint.%u", io_place()->path, bk_rank());
 }
 
-static size_t bytes_at(size_t at, size_t n_words, size_t transfer) {
-    return (n_words - at < transfer ? n_words - at : transfer) * IO_WORD;
+// Of the call that begins at this word of a state.
+static size_t words_at(const struct work *work, size_t at) {
+    const size_t left = work->n_words - at;
+    return left < work->transfer ? left : work->transfer;
 }
 
 // All of a state. All ranks call it.
@@ -163,7 +163,7 @@ static void move(struct work *work, enum io_access access, const char *path, uin
     if (!files->open(&file, access, work->is_shared, false, &work->trouble))
         return;
     for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
-        const size_t bytes = bytes_at(at, work->n_words, work->transfer);
+        const size_t bytes = words_at(work, at) * IO_WORD;
         const uint64_t place = first + at * IO_WORD;
         ok = io_move(files, &file, access, words + at, bytes, place, &work->trouble);
     }
@@ -179,18 +179,19 @@ static void remove_files(struct work *work) {
 }
 
 static void *flush_file(void *context) {
-    struct flush *flush = context;
+    struct work *work = context;
+    struct flush *flush = &work->flush;
     struct io_trouble *trouble = &flush->trouble;
-    const struct io_interface *files = &io_posix_files;
-    struct io_file from = {.path = flush->from}, to = {.path = flush->to};
+    const struct io_interface *files = work->files;
+    struct io_file from = {.path = work->path}, to = {.path = flush->to};
     if (!files->open(&from, IO_READ, false, false, trouble))
         return NULL;
     if (files->open(&to, IO_WRITE, false, false, trouble)) {
         bool ok = true;
-        for (size_t at = 0; at < flush->n_words && ok; at += flush->transfer) {
-            const size_t bytes = bytes_at(at, flush->n_words, flush->transfer);
-            ok = files->read(&from, flush->bytes, bytes, at * IO_WORD, trouble) &&
-                 files->write(&to, flush->bytes, bytes, at * IO_WORD, trouble);
+        for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
+            const size_t bytes = words_at(work, at) * IO_WORD;
+            ok = files->read(&from, flush->words, bytes, at * IO_WORD, trouble) &&
+                 files->write(&to, flush->words, bytes, at * IO_WORD, trouble);
         }
         (void)files->sync(&to, trouble);
         (void)files->close(&to, trouble);
@@ -204,9 +205,9 @@ static void begin_flush(struct work *work) {
     struct flush *flush = &work->flush;
     if (flush->to[0] == '\0' || work->trouble.text[0] != '\0')
         return;
-    flush->is_on_its_way = pthread_create(&flush->thread, NULL, flush_file, flush) == 0;
+    flush->is_on_its_way = pthread_create(&flush->thread, NULL, flush_file, work) == 0;
     if (!flush->is_on_its_way)
-        (void)flush_file(flush);
+        (void)flush_file(work);
 }
 
 static void end_flush(struct work *work) {
@@ -319,8 +320,7 @@ static struct bk_check verify(void *context, unsigned kernel) {
     check_hearing(work, &found);
     make_steps(work, work->n_steps);
     for (size_t at = 0; at < work->n_words; at += work->transfer) {
-        const size_t left = work->n_words - at;
-        const size_t count = left < work->transfer ? left : work->transfer;
+        const size_t count = words_at(work, at);
         size_t right = 0;
         for (size_t i = at; i < at + count; i++)
             right += work->came[i] == work->now[i];
@@ -416,18 +416,15 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         .came = bk_allocate((size_t)size),
     };
     work.halo = bk_allocate(work.n_halo * IO_WORD);
-    work.flush = (struct flush){.from = work.path,
-                                .bytes = bk_allocate(work.transfer * IO_WORD),
-                                .n_words = n_words,
-                                .transfer = work.transfer};
+    work.flush.words = bk_allocate(work.transfer * IO_WORD);
     const bool is_short =
-        work.now == NULL || work.came == NULL || work.halo == NULL || work.flush.bytes == NULL;
+        work.now == NULL || work.came == NULL || work.halo == NULL || work.flush.words == NULL;
     const char *trouble = bk_team_maximum(is_short) > 0 ? "out of memory: give smaller --sizes"
                                                         : measure_all(run, &work);
     bk_release(work.now);
     bk_release(work.came);
     bk_release(work.halo);
-    bk_release(work.flush.bytes);
+    bk_release(work.flush.words);
     return trouble;
 }
 

@@ -169,19 +169,29 @@ static void find_kind(const char *path, char *kind, size_t size) {
         endmntent(mounts);
 }
 
-static bool make(const struct bk_run *run, const char *within) {
+// The name in the folder `within`; false and errno where it can't be.
+static bool find_path(struct io_place *in, const char *within, const char *name,
+                      const char *ending) {
     char folder[PATH_MAX];
-    if (realpath(within, folder) != NULL) {
-        const int length = snprintf(place.path, sizeof place.path, "%s/jm-io.XXXXXX",
-                                    strcmp(folder, "/") == 0 ? "" : folder);
-        errno = ENAMETOOLONG;
-        if ((size_t)length < sizeof place.path && mkdtemp(place.path) != NULL)
-            return true;
-    }
+    if (realpath(within, folder) == NULL)
+        return false;
+    const char *top = strcmp(folder, "/") == 0 ? "" : folder;
+    errno = ENAMETOOLONG;
+    return snprintf(in->path, sizeof in->path, "%s/%s%s", top, name, ending) < (int)sizeof in->path;
+}
+
+static bool make(const struct bk_run *run, const char *within) {
+    if (find_path(&place, within, "jm-io.XXXXXX", "") && mkdtemp(place.path) != NULL)
+        return true;
     (void)bk_refuse(run, "can't make a folder in '%s': %s; give another --folder", within,
                     strerror(errno));
     place.path[0] = '\0';
     return false;
+}
+
+static void tell(struct bk_run *run, struct io_place *of, const char *files) {
+    find_kind(of->path, of->kind, sizeof of->kind);
+    bk_note(run->session, "%s are in %s, on %s", files, of->path, of->kind);
 }
 
 bool io_place_make(struct bk_run *run, const char *within) {
@@ -198,39 +208,35 @@ bool io_place_make(struct bk_run *run, const char *within) {
         return bk_refuse(run,
                          "not all ranks can write to '%s'; give a --folder that all nodes have",
                          place.path);
-    find_kind(place.path, place.kind, sizeof place.kind);
-    bk_note(run->session, "files are in %s, on %s", place.path, place.kind);
+    tell(run, &place, "files");
     return true;
 }
 
+// By each rank, for its own node.
+static bool make_local(const struct bk_run *run, const char *within) {
+    const char *name = strrchr(place.path, '/') + 1; // nobody else's
+    if (find_path(&local, within, name, ".local") &&
+        (!is_first_on_node() || mkdir(local.path, S_IRWXU) == 0))
+        return true;
+    fprintf(stderr,
+            "%s: rank %u can't make a folder in '%s': %s; give a --local that each node has of "
+            "its own\n",
+            run->benchmark->name, bk_rank(), within, strerror(errno));
+    local.path[0] = '\0'; // what is there is not ours to remove
+    return false;
+}
+
 bool io_local_make(struct bk_run *run, const char *within) {
-    char folder[PATH_MAX];
     if (local.path[0] != '\0')
         return true;
-    const char *name = strrchr(place.path, '/') + 1; // nobody else's
-    int error = 0;
     pthread_mutex_lock(&lock);
-    if (realpath(within, folder) == NULL)
-        error = errno;
-    else if (snprintf(local.path, sizeof local.path, "%s/%s.local",
-                      strcmp(folder, "/") == 0 ? "" : folder, name) >= (int)sizeof local.path)
-        error = ENAMETOOLONG;
-    else if (is_first_on_node() && mkdir(local.path, S_IRWXU) != 0)
-        error = errno;
-    if (error != 0) // what is there is not ours to remove
-        local.path[0] = '\0';
+    const bool is_made = make_local(run, within);
     pthread_mutex_unlock(&lock);
-    if (error != 0)
-        fprintf(stderr,
-                "%s: rank %u can't make a folder in '%s': %s; give a --local that each node has of "
-                "its own\n",
-                run->benchmark->name, bk_rank(), within, strerror(error));
-    if (bk_team_maximum(error != 0) > 0)
+    if (bk_team_maximum(!is_made) > 0)
         return false;
     if (bk_team_maximum(access(local.path, W_OK) != 0) > 0)
         return bk_refuse(run, "not all ranks can write to '%s'; give another --local", local.path);
-    find_kind(local.path, local.kind, sizeof local.kind);
-    bk_note(run->session, "local files are in %s, on %s", local.path, local.kind);
+    tell(run, &local, "local files");
     return true;
 }
 
@@ -282,13 +288,14 @@ bool io_fail(struct io_trouble *trouble, const char *doing, const char *path) {
     const int error = errno;
     const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
     const size_t length = strlen(local.path);
-    if (length > 0 && strncmp(path, local.path, length) == 0)
-        return io_note(trouble, doing, path, strerror(error),
-                       is_full ? "give smaller --sizes, or another --local"
-                               : "give another --local, or look at its file system");
-    return io_note(trouble, doing, path, strerror(error),
-                   is_full ? "give smaller --sizes, or another --folder"
-                           : "give another --folder, or look at its file system");
+    const bool is_local = length > 0 && strncmp(path, local.path, length) == 0;
+    const char *option = is_local ? "--local" : "--folder";
+    char fix[64];
+    snprintf(fix, sizeof fix,
+             is_full ? "give smaller --sizes, or another %s"
+                     : "give another %s, or look at its file system",
+             option);
+    return io_note(trouble, doing, path, strerror(error), fix);
 }
 
 bool io_stopped(const struct io_trouble *trouble) {
