@@ -435,25 +435,28 @@ static bool has_name(struct device *device) {
     return read_text(device, "name", device->name);
 }
 
+static bool is_of_gpu(const struct device *device) {
+    return is_any(device->name, gpu_drivers) || is_tile(device->name);
+}
+
+/* The first device of the same GPU. */
+static int first_of_gpu(const struct device *devices, int index) {
+    int first = 0;
+    while (!is_of_gpu(&devices[first]) ||
+           strcmp(devices[first].address, devices[index].address) != 0)
+        first++;
+    return first;
+}
+
 /* GPUs by their PCI addresses, as Slurm finds them; all that is of one counts as one device. */
-static void number_gpus(struct device *devices, int count) {
+static void number_devices(struct device *devices, int count) {
+    for (int i = 0; i < count; i++)
+        devices[i].number = is_of_gpu(&devices[i]) ? first_of_gpu(devices, i) : i;
     for (int i = 0; i < count; i++) {
-        struct device *device = &devices[i];
-        device->number = i;
-        device->gpu = -1;
-        if (!is_any(device->name, gpu_drivers) && !is_tile(device->name))
-            continue;
-        device->gpu = 0;
-        for (int j = 0; j < count; j++) {
-            bool is_gpu = is_any(devices[j].name, gpu_drivers) || is_tile(devices[j].name);
-            int order = is_gpu ? strverscmp(devices[j].address, device->address) : 1;
-            bool is_first = true; /* of its address */
-            for (int k = 0; k < j && is_first; k++)
-                is_first = strcmp(devices[k].address, devices[j].address) != 0;
-            device->gpu += order < 0 && is_first;
-            if (order == 0 && j < device->number)
-                device->number = j;
-        }
+        devices[i].gpu = is_of_gpu(&devices[i]) ? 0 : -1;
+        for (int j = 0; j < count && devices[i].gpu >= 0; j++)
+            devices[i].gpu += is_of_gpu(&devices[j]) && devices[j].number == j &&
+                              strverscmp(devices[j].address, devices[i].address) < 0;
     }
 }
 
@@ -480,7 +483,7 @@ static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
         count++;
     }
     qsort(devices, (size_t)count, sizeof *devices, by_place);
-    number_gpus(devices, count);
+    number_devices(devices, count);
     return count;
 }
 

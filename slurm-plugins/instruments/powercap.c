@@ -64,11 +64,10 @@ static int socket_of(const char *name) {
  * (MSR_CORE_ENERGY_STAT: one a core). Its zones have no power limits, which all of Intel's packages
  * have. */
 static bool is_amds_core(const char *root, const char *prefix, const struct zone *zone) {
-    char folder[JM_PATH_MAX], file[JM_PATH_MAX], text[JM_NAME_MAX];
+    char path[JM_PATH_MAX], text[JM_NAME_MAX];
     return zone->kind == ZONE_INNER && strcmp(zone->name, "core") == 0 &&
-           jm_format(folder, sizeof folder, "%s/%s%d", root, prefix, zone->package) &&
-           jm_format(file, sizeof file, "%s/constraint_0_name", folder) &&
-           jm_read_small_file(file, text, sizeof text) < 0;
+           jm_format(path, sizeof path, "%s/%s%d/constraint_0_name", root, prefix, zone->package) &&
+           jm_read_small_file(path, text, sizeof text) < 0;
 }
 
 /* What intel-rapl:N[:M] is. False where it is no zone with a counter of what its name says. */

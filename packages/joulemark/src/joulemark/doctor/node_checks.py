@@ -18,7 +18,7 @@ from pathlib import Path
 
 from joulemark import __version__
 from joulemark.doctor.finding import ERROR, WARNING, Finding
-from joulemark.doctor.site import Answer, Site, ask
+from joulemark.doctor.site import Site, ask
 
 OLD_S = 600
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
@@ -138,9 +138,11 @@ def sensors(site: Site) -> Iterator[Finding]:
 
 def gpus(site: Site) -> Iterator[Finding]:
     """What is in the node is in an instrument: `auto` takes none of theirs."""
-    found = Counter(filter(None, map(_maker_of_gpu, PCI.glob("*")))) if site.is_node else Counter()
+    found = Counter(filter(None, map(_maker_of_gpu, PCI.glob("*"))))
+    if not site.is_node or not found:
+        return
     words = ("--describe", "-c", site.config_file, "-N", site.node)
-    answer = ask(site.program("joulemarkd"), *words) if found else Answer(None)
+    answer = ask(site.program("joulemarkd"), *words)
     if not answer.good:
         return  # another check's to say
     channels = [json.loads(line) for line in answer.out.splitlines()]
