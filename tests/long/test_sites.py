@@ -15,6 +15,7 @@ from tests.spack.sites import (
     LEFT_TO_LOCK,
     LOGIN,
     SITES,
+    built_in,
     concretized,
     environments,
     left_to_lock,
@@ -40,10 +41,8 @@ def test_an_example_site_concretizes(name, environments):
 def test_without_a_site_spack_takes_what_it_finds_and_builds_the_rest(environments):
     """Off Debian: a compiler is found, the environment's choices hold."""
     spack_at(SITES["hercules"].login, "", environments)("x86_64", "concretize", "-f")
-    specs = locked(environments / "x86_64")
-    theirs = {spec["name"] for spec in specs if "external" in spec}
-    built = {spec["name"]: spec for spec in specs if "external" not in spec}
-    assert theirs == {"gcc", "glibc"}
+    specs, built = locked(environments / "x86_64"), built_in(environments / "x86_64")
+    assert {spec["name"] for spec in specs if "external" in spec} == {"gcc", "glibc"}
     assert built.keys() >= {"joulemark-slurm", "slurm", "openmpi", "openblas", "python"}
     assert built["openmpi"]["parameters"]["schedulers"] == ["slurm"]
 

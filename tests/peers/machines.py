@@ -64,8 +64,9 @@ class Rapl:
                 place /= ":".join([control, *numbers[: depth + 1]])
             write_files(place, {"name": name, "max_energy_range_uj": range_uj, "enabled": 1})
             constraint = {"name": "long_term", "power_limit_uw": 0, "time_window_us": 999424}
-            set_to = constraint.items() if limits else ()
-            write_files(place, {f"constraint_0_{key}": value for key, value in set_to})
+            set_to = {f"constraint_0_{key}": value for key, value in constraint.items()}
+            if limits:
+                write_files(place, set_to)
             start_uj = range_uj - before_wrap_uj
             self.counters[zone] = Counter(place / "energy_uj", range_uj, start_uj)
             (self.root / zone).symlink_to(place)

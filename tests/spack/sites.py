@@ -196,10 +196,15 @@ def locked(environment: Path) -> list[dict]:
     return list(json.loads((environment / "spack.lock").read_text())["concrete_specs"].values())
 
 
+def built_in(environment: Path) -> dict[str, dict]:
+    """Those that are not the machine's, by their names."""
+    return {spec["name"]: spec for spec in locked(environment) if "external" not in spec}
+
+
 def left_to_lock(environment: Path) -> set[str]:
     """What it builds of builtin's recipes: neither the machine's nor this tree's."""
-    built = [spec for spec in locked(environment) if "external" not in spec]
-    return {spec["name"] for spec in built if spec["namespace"] == "builtin"}
+    built = built_in(environment)
+    return {name for name, spec in built.items() if spec["namespace"] == "builtin"}
 
 
 def concretized(site: Site, name: str, environments: Path, environment: str) -> dict[str, dict]:
