@@ -47,11 +47,16 @@ def test_without_a_site_spack_takes_what_it_finds_and_builds_the_rest(environmen
     assert built["openmpi"]["parameters"]["schedulers"] == ["slurm"]
 
 
-@pytest.mark.parametrize("environment", ["opencl", "dsp-c66x", "tools"])
+TOOLKIT = "packages: {cuda: {externals: [{spec: cuda@12.8.1, prefix: /usr/local/cuda}]}}\n"
+
+
+@pytest.mark.parametrize("environment", ["cuda", "opencl", "dsp-c66x", "tools"])
 def test_nothing_else_is_left_to_lock(environment, environments):
     """As of x86_64 and ARM, which tests/spack and tests/targets look at."""
     debian = "sites/debian/detected.yaml"
     shutil.copy(cache_folder() / "environments" / debian, environments / debian)
     here = environments / environment
-    backends.must(cache_folder() / "bin/spack", "-e", here, "concretize", "-f")
+    (environments / "packages.yaml").write_text(TOOLKIT)  # of a site that has CUDA
+    scope = ("-C", environments, "-e", here)
+    backends.must(cache_folder() / "bin/spack", *scope, "concretize", "-f")
     assert left_to_lock(here) == LEFT_TO_LOCK
