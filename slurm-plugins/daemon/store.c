@@ -565,8 +565,47 @@ static int load_books(jm_store *store, jm_ledger *ledger, int at) {
     return status != 0 ? status : load_of(store, GET_REGIONS, id, ledger, load_region);
 }
 
+/* ?1: a channel, ?2: whether it counts in the node's total now. Rows of channels stay for ever. */
+#define TURNED "(SELECT 1 FROM channel WHERE name = ?1 AND outermost <> ?2)"
+#define ASIDE                                                                                      \
+    "substr(?1, 1, 112) || '-before-' ||"                                                          \
+    " (SELECT count(*) + 1 FROM channel WHERE name LIKE '%-before-%')"
+_Static_assert(112 + sizeof "-before-9999" <= sizeof((jm_channel *)0)->name, "names fit");
+
+/* A channel that began to count in the node's total, or does no more, is another one: what it
+ * holds would be charged twice, or no more. That stays as it was, under a name of its own. */
+static int set_turned_aside(jm_store *store, const jm_channel *channel) {
+    static const char *const STEPS[] = {
+        "UPDATE balance SET channel = " ASIDE " WHERE channel = ?1 AND EXISTS " TURNED,
+        "UPDATE channel SET name = " ASIDE " WHERE name = ?1 AND EXISTS " TURNED,
+    };
+    int status = 0;
+    for (int i = 0; i < 2 && status == 0; i++) {
+        sqlite3_stmt *statement;
+        if (sqlite3_prepare_v2(store->db, STEPS[i], -1, &statement, NULL) != SQLITE_OK)
+            return -1;
+        sqlite3_bind_text(statement, 1, channel->name, -1, SQLITE_STATIC);
+        sqlite3_bind_int(statement, 2, channel->outermost);
+        status = sqlite3_step(statement) == SQLITE_DONE ? 0 : -1;
+        sqlite3_finalize(statement);
+    }
+    if (status == 0 && sqlite3_changes(store->db) > 0)
+        jm_warn("channel %s %s in the node's total and begins anew: what it was charged with until "
+                "now stays as it was",
+                channel->name, channel->outermost ? "counts now" : "counts no more");
+    return status;
+}
+
+static int set_all_turned_aside(jm_store *store, const jm_ledger *ledger) {
+    int status = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    for (int c = 0; c < ledger->n_channels && status == 0; c++)
+        status = set_turned_aside(store, &ledger->channels[c]);
+    return status == 0 ? sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) : status;
+}
+
 static int load_all(jm_store *store, jm_ledger *ledger, jm_process_test lives) {
-    if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
+    if (set_all_turned_aside(store, ledger) != 0 ||
+        each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
         load_accounts(store, ledger, lives) != 0)
         return -1;
     for (int i = 0; i < ledger->n_accounts; i++)
@@ -589,6 +628,7 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_process_test lives, jm_
         jm_message_set(why, "ledger %s: cannot be read: %s; %s",
                        sqlite3_db_filename(store->db, "main"), sqlite3_errmsg(store->db),
                        remedy(sqlite3_errcode(store->db)));
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
         jm_ledger_free(ledger);
         *ledger = empty;
         *moment = (jm_moment){0};

@@ -23,7 +23,8 @@ void jm_store_close(jm_store *store);
  * Fill the ledger, whose configured channels are there and which has no account yet, with what was
  * saved: counters, unallocated, and of what has no record yet every job, every open account and
  * what ended and whose process lives: it may ask once more. Channels no longer configured come back
- * as retired. moment->boot_id is "" for a new ledger. 0, or -1 and why: the ledger is as it was,
+ * as retired, and one that counts in the node's total now and did not, or the reverse, as
+ * NAME-before-N. moment->boot_id is "" for a new ledger. 0, or -1 and why: the ledger is as it was,
  * half of the saved one would not balance.
  */
 typedef bool (*jm_process_test)(int32_t pid, uint64_t pid_start);

@@ -411,6 +411,56 @@ TEST(a_device_that_is_not_known_is_no_other_one) {
     expect_gain(COUNTED_UJ + 4000, 0);
 }
 
+/* A board's meter and the processor's: within it, or, where it is left out, the node's own. */
+static void restart_on(bool board) {
+    jm_moment moment;
+    jm_message why;
+    jm_store_close(store);
+    store = NULL;
+    jm_ledger_free(&ledger);
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel("package", JM_DOMAIN_CPU, board ? 1 : -1, 0);
+    if (board)
+        add_channel("board", JM_DOMAIN_NODE, -1, 0);
+    expect_equal(jm_store_open(&store, file, &why), 0);
+    expect_equal(jm_store_load(store, &ledger, everyone_lives, &moment, &why), 0);
+}
+
+static void charge_of(jm_account *job, int channel, uint64_t energy_uj) {
+    ledger.channels[channel].total_uj += energy_uj;
+    job->balance[channel].energy_uj += energy_uj;
+    job->dirty = true;
+}
+
+static void expect_charged(uint64_t energy_uj) {
+    const jm_account *job = jm_ledger_find_job(&ledger, 7);
+    expect(job != NULL);
+    expect_equal(jm_ledger_estimate(&ledger, job).energy_uj, energy_uj);
+    check_books();
+}
+
+TEST(a_channel_that_begins_to_count_is_not_charged_twice) {
+    restart_on(true);
+    jm_account *job = begin_job();
+    charge_of(job, 1, 1000);
+    charge_of(job, 0, 600);
+    expect_equal(save(), 0);
+    for (int turn = 0; turn < 3; turn++) {
+        restart_on(false);
+        expect_charged(1000 + (uint64_t)turn * 150);
+        expect(!ledger.channels[0].has_last && ledger.channels[0].total_uj == 0);
+        charge_of(jm_ledger_find_job(&ledger, 7), 0, 100);
+        expect_equal(save(), 0);
+        restart_on(true);
+        expect_charged(1100 + (uint64_t)turn * 150);
+        charge_of(jm_ledger_find_job(&ledger, 7), 1, 50);
+        charge_of(jm_ledger_find_job(&ledger, 7), 0, 30);
+        expect_equal(save(), 0);
+        restart_on(true);
+        expect_charged(1150 + (uint64_t)turn * 150);
+    }
+}
+
 /* fixtures/ledger-8.sql is one of joulemarkd before channels had identities. */
 static void take_over_an_older_ledger(void) {
     static char text[32768];
