@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Instrument `powercap`: RAPL energy counters of Intel and AMD through the kernel's powercap class.
 #include "common.h"
+#include "log.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /*
  * Relative 5 %: validations against wall and DC meters since Haswell put RAPL within a few per cent
@@ -18,7 +20,11 @@ static const jm_error_budget budget = {.relative = 0.05, .resolution_uj = 61, .j
 /* Ways to the same counters, the best first: only one may count. */
 static const char *const controls[] = {"intel-rapl:", "intel-rapl-tpmi:", "intel-rapl-mmio:", NULL};
 
-enum { ZONES_MAX = 256, CONSTRAINTS = 3 };
+enum { ZONES_MAX = 256, CONSTRAINTS = 3, WATCH_NS = 200000000 };
+
+/* psys has losses and DRAM beyond its packages; less than this of them is no measurement's error.
+ */
+static const double LEAST_OF_PACKAGES = 0.9;
 
 /* In the order of containment: a zone's container is always of an earlier kind. */
 typedef enum { ZONE_PSYS, ZONE_PACKAGE, ZONE_DRAM, ZONE_INNER, ZONE_KINDS } zone_kind;
@@ -197,10 +203,67 @@ static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
     return count;
 }
 
+/* What its counter counts in a moment; -1: cannot be read. */
+static int64_t read_zone_uj(const char *root, const struct zone *zone) {
+    char folder[JM_PATH_MAX];
+    jm_sensor energy;
+    int64_t energy_uj = -1;
+    jm_format(folder, sizeof folder, "%s/%s", root, zone->folder);
+    if (jm_sensor_open(&energy, folder, "energy_uj") == 0 && !jm_sensor_read(&energy, &energy_uj))
+        energy_uj = -1;
+    jm_sensor_close(&energy);
+    return energy_uj;
+}
+
+static bool is_watched(const struct zone *zone) {
+    return zone->kind == ZONE_PSYS || zone->kind == ZONE_PACKAGE;
+}
+
+/* Of psys and packages; what cannot be read gains nothing. */
+static void watch_gains(const char *root, const struct zone *zones, int count, double *gains_uj) {
+    int64_t before_uj[ZONES_MAX];
+    for (int i = 0; i < count; i++)
+        before_uj[i] = is_watched(&zones[i]) ? read_zone_uj(root, &zones[i]) : -1;
+    nanosleep(&(struct timespec){.tv_nsec = WATCH_NS}, NULL);
+    for (int i = 0; i < count; i++) {
+        int64_t now_uj = before_uj[i] < 0 ? -1 : read_zone_uj(root, &zones[i]);
+        gains_uj[i] = now_uj < 0 ? 0 : (double)(now_uj - before_uj[i]);
+        if (gains_uj[i] < 0)
+            gains_uj[i] += (double)zones[i].wrap_uj;
+    }
+}
+
+/* A board that does not wire psys up counts nothing there, or a part: it is no meter of what its
+ * packages are in. Where it is no more than noise from them, it stays. */
+static int leave_out_psys(const char *root, struct zone *zones, int count,
+                          const jm_settings *settings) {
+    double gains_uj[ZONES_MAX], packages_uj = 0, psys_uj = 0;
+    int n_psys = 0, kept = 0;
+    for (int i = 0; i < count; i++)
+        n_psys += zones[i].kind == ZONE_PSYS;
+    bool leave = n_psys > 0 && !jm_flag(settings, "psys", true);
+    if (n_psys > 0 && !jm_given(settings, "psys")) {
+        watch_gains(root, zones, count, gains_uj);
+        for (int i = 0; i < count; i++)
+            *(zones[i].kind == ZONE_PSYS ? &psys_uj : &packages_uj) += gains_uj[i];
+        leave = psys_uj < LEAST_OF_PACKAGES * packages_uj;
+    }
+    if (!leave)
+        return count;
+    for (int i = 0; i < count; i++)
+        if (zones[i].kind != ZONE_PSYS)
+            zones[kept++] = zones[i];
+    if (!jm_given(settings, "psys"))
+        jm_info("powercap: %s: psys is left out: it counted %.2f J while its packages counted "
+                "%.2f J; `psys: true` takes it all the same",
+                root, psys_uj / 1e6, packages_uj / 1e6);
+    return kept;
+}
+
 static int add_zones(powercap *self, const jm_instrument_config *config, jm_message *why) {
     const char *root = jm_text(&config->settings, "root", "/sys/class/powercap");
     struct zone zones[ZONES_MAX];
-    int count = find_zones(root, zones);
+    int count = leave_out_psys(root, zones, find_zones(root, zones), &config->settings);
     if (count == 0) {
         jm_message_set(why,
                        "powercap: %s: has no RAPL zone (intel-rapl:N); load intel_rapl_msr, set "
@@ -268,7 +331,8 @@ static bool powercap_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     return false;
 }
 
-static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
+static const jm_key keys[] = {
+    {"root", JM_KEY_PATH, .required = false}, {"psys", JM_KEY_BOOL, .required = false}, {0}};
 
 const jm_instrument jm_powercap = {.type = "powercap",
                                    .keys = keys,

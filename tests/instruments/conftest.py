@@ -1,9 +1,10 @@
-"""`probe`, `watch`, `daemon`: what joulemarkd reads from an instrument of a test's own."""
+"""`probe`, `described`, `watch`, `daemon`: what joulemarkd reads from a test's own instrument."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,21 @@ def probe(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..
     def run(instruments: str, count: int = 1) -> Probe:
         words = [joulemarkd, "-N", NODE, "-c", configuration(instruments), "--probe", str(count)]
         return Probe(subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S))
+
+    return run
+
+
+@pytest.fixture
+def described(
+    joulemarkd: Path, configuration: Callable[[str], Path]
+) -> Callable[[str], dict[str, dict]]:
+    """`described("  - {type: snmp, ...}\n")`: what --describe says of each channel."""
+
+    def run(instruments: str) -> dict[str, dict]:
+        words = [joulemarkd, "--describe", "-N", NODE, "-c", configuration(instruments)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 0, done.stderr
+        return {line["channel"]: line for line in map(json.loads, done.stdout.splitlines())}
 
     return run
 

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -183,24 +181,22 @@ def test_an_acpi_meter_that_measures_nothing_hides_nothing(tmp_path, probe, dead
     }
 
 
-def test_a_grace_without_a_module_counts_its_sockets(tmp_path, joulemarkd, configuration, daemon):
+def test_a_grace_without_a_module_counts_its_sockets(tmp_path, described, daemon):
     """The superchip of two Graces; 100 % is no accuracy to believe, 50 ms is known."""
     root = tmp_path / "hwmon"
     for number, (part, power_w) in enumerate((("CPU", 150), ("SysIO", 40), ("Grace", 250))):
         for socket in (0, 1):
             info = f"{part} Power Socket {socket}"
             add_acpi_meter(root, 2 * number + socket, info, power_w, old=True)
-    words = [joulemarkd, "--describe", "-N", "n1", "-c", configuration(text_of(root))]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    described = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(described) == 6
-    assert {line["channel"] for line in described if line["outermost"]} == {
+    channels = described(text_of(root))
+    assert len(channels) == 6
+    assert {name for name, line in channels.items() if line["outermost"]} == {
         "power_meter-Grace_Power_Socket_0",
         "power_meter-Grace_Power_Socket_1",
     }
-    assert {(line["error"]["relative"], line["error"]["jitter_s"]) for line in described} == {
-        (0.05, 0.05)
-    }
+    assert {
+        (line["error"]["relative"], line["error"]["jitter_s"]) for line in channels.values()
+    } == {(0.05, 0.05)}
     with daemon(text_of(root)) as running:
         wait_watts(running, 500)
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import random
 import shutil
@@ -68,11 +67,9 @@ def test_mig_is_said_in_the_channels_name(gpus, probe):
     assert [r["channel"] for r in run.readings] == ["gpu-0-mig", "gpu-1"]
 
 
-def test_ten_times_a_cards_limit_is_believed(gpus, joulemarkd, configuration):
+def test_ten_times_a_cards_limit_is_believed(gpus, described):
     gpus((0, 0, 5000, 61000, 0), (1, LOST, 0, 0, 0))
-    words = [joulemarkd, "--describe", "-N", "n1", "-c", configuration(TEXT)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    limits = [json.loads(line)["max_w"] for line in done.stdout.splitlines()]
+    limits = [channel["max_w"] for channel in described(TEXT).values()]
     assert limits == [7000, 50000]  # of one that is lost nothing is known
 
 

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,44 @@ def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, daemon):
         books = Books(running, counters)
         run_counters(books, 10, 8_000_000)
         books.check()
+
+
+@contextmanager
+def drawing(rapl: Rapl, watts: dict[str, float]) -> Iterator[None]:
+    """Zones' counters run meanwhile."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.01):
+            for zone, power_w in watts.items():
+                rapl.counters[zone].advance(int(power_w * 10_000))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("psys_w", "key", "taken"),
+    [
+        (0, "", False),
+        (40, "", False),
+        (98, "", True),
+        (150, "", True),
+        (0, "psys: true, ", True),
+        (150, "psys: false, ", False),
+    ],
+)
+def test_psys_that_counts_less_than_its_packages_is_left_out(
+    psys_w, key, taken, tmp_path, described
+):
+    """Boards that do not wire it up count nothing, or a part: `package-0` is the node's, then."""
+    rapl, text = make("client", tmp_path)
+    with drawing(rapl, {"intel-rapl:0": 100, "intel-rapl:1": psys_w}):
+        channels = described(text.replace("period_s", f"{key}period_s", 1))
+    assert ("psys" in channels) == taken
+    assert channels["package-0"]["outermost"] != taken
