@@ -42,6 +42,12 @@ int jm_config_load(const char *path, const char *node, jm_config *config, jm_con
 /* 1, and reported, where this machine has time zones and `timezone` is none of them, else 0: no
  * node needs it, so that a daemon runs on. */
 int jm_config_check_zone(const jm_config *config, jm_config_report report, void *context);
+/*
+ * Beside each `auto` without `gpus: false` an entry for the node's GPUs by their maker's type, as
+ * the configuration might have it, where the site has none: inside what measures all of the node.
+ * Of a later step than loading, for it looks at the machine.
+ */
+void jm_config_take_gpus(jm_config *config);
 void jm_config_free(jm_config *config); /* also after a load that failed */
 
 #endif

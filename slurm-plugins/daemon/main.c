@@ -132,6 +132,7 @@ static int describe(const arguments *args) {
     static jm_config config;
     if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
         return EXIT_BAD_CONFIG;
+    jm_config_take_gpus(&config);
     int failed = jm_describe(&config);
     jm_config_free(&config);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -141,6 +142,7 @@ static int probe(const arguments *args) {
     static jm_config config;
     if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
         return EXIT_BAD_CONFIG;
+    jm_config_take_gpus(&config);
     int failed = jm_probe(&config, args->probe);
     jm_config_free(&config);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -243,6 +245,7 @@ int main(int argc, char **argv) {
         jm_error("%s", why.text);
         return EXIT_FAILURE;
     }
+    jm_config_take_gpus(&daemon.config);
     if (jm_daemon_start(&daemon) != 0)
         return EXIT_FAILURE;
     jm_info("joulemarkd " JOULEMARK_VERSION " on node %s: %d channels, every %g s, socket %s",

@@ -5,6 +5,7 @@
 #include "common.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,19 @@ static const struct layout layouts[] = {
 /* From here on the energy's unit is stated, so that a table of another layout has one, somewhere.
  */
 enum { CARDS_FORMAT = 1, FIRST_STATED = 4, ATTRIBUTES = 9, LAST_FORMAT = 3 };
+
+bool jm_is_apu(const char *device) {
+    char path[JM_PATH_MAX];
+    unsigned char header[4];
+    int fd = jm_format(path, sizeof path, "%s/gpu_metrics", device)
+                 ? open(path, O_RDONLY | O_CLOEXEC)
+                 : -1;
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, header, sizeof header);
+    close(fd);
+    return length == sizeof header && header[2] > CARDS_FORMAT;
+}
 
 /* MI200: the only cards whose energy in versions before 1.4 is known to be 64 bits of 2^-16 J
  * (smu13_driver_if_aldebaran.h); graphics cards hold 32 bits there. */
@@ -241,6 +255,8 @@ static int add_entries(amdgpu *self, const jm_instrument_config *config, const c
         read_text(device, "device", id);
         card->device_id = (unsigned)strtoul(id, NULL, 16);
         int at = number++;
+        if (!jm_flag(&config->settings, "apus", true) && jm_is_apu(device))
+            continue;
         enum found found = find_source(card, device, hwmon, why);
         if (found == REFUSED)
             return -1;
@@ -334,7 +350,9 @@ static bool amdgpu_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     return false;
 }
 
-static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
+/* apus: whether GPUs of processors are taken, too. */
+static const jm_key keys[] = {
+    {"root", JM_KEY_PATH, .required = false}, {"apus", JM_KEY_BOOL, .required = false}, {0}};
 
 const jm_instrument jm_amdgpu = {.type = "amdgpu",
                                  .keys = keys,

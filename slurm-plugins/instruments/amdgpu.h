@@ -20,4 +20,8 @@ typedef enum {
 jm_gpu_metrics jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
                                      uint64_t *energy_uj, jm_message *why);
 
+/* The GPU of this device's folder in sysfs is part of a processor, whose energy is the
+ * processor's. */
+bool jm_is_apu(const char *device);
+
 #endif

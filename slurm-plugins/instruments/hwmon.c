@@ -408,16 +408,23 @@ static void arrange(hwmon *self, double idle_w) {
 
 /* ---- the instrument ---- */
 
-/* Is the device one of the words of `skip`, such as amdgpu where another instrument reads it? */
-static bool is_skipped(const jm_instrument_config *config, const char *device) {
-    const char *word = jm_text(&config->settings, "skip", "");
-    while (*(word += strspn(word, " ,"))) {
-        size_t length = strcspn(word, " ,");
-        if (strlen(device) == length && strncmp(word, device, length) == 0)
+/* Is the device one of the words? A tile is of its card. */
+static bool is_among(const char *words, const char *device) {
+    if (is_tile(device))
+        device = "i915";
+    while (*(words += strspn(words, " ,"))) {
+        size_t length = strcspn(words, " ,");
+        if (strlen(device) == length && strncmp(words, device, length) == 0)
             return true;
-        word += length;
+        words += length;
     }
     return false;
+}
+
+/* As where another instrument reads amdgpu. */
+static bool is_skipped(const jm_settings *settings, const char *device) {
+    return is_among(jm_text(settings, "skip", ""), device) ||
+           (jm_given(settings, "only") && !is_among(jm_text(settings, "only", ""), device));
 }
 
 static int by_place(const void *left, const void *right) {
@@ -495,7 +502,7 @@ static int add_devices(hwmon *self, const jm_instrument_config *config, jm_messa
     for (int i = 0; i < count && !failed; i++) {
         struct device *device = &devices[i];
         device->why = why;
-        if (is_skipped(config, device->name))
+        if (is_skipped(&config->settings, device->name))
             continue;
         for_each(self, device, config, "energy", add_energy);
         for_each(self, device, config, "power", add_power);
@@ -575,9 +582,11 @@ static bool hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     return false;
 }
 
-/* skip: names of devices that are left out. */
-static const jm_key keys[] = {
-    {"root", JM_KEY_PATH, .required = false}, {"skip", JM_KEY_TEXT, .required = false}, {0}};
+/* skip: names of devices that are left out; only: of those that are taken. */
+static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false},
+                              {"skip", JM_KEY_TEXT, .required = false},
+                              {"only", JM_KEY_TEXT, .required = false},
+                              {0}};
 
 const jm_instrument jm_hwmon = {.type = "hwmon",
                                 .keys = keys,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The registry of instruments, what they share, and `auto`: the best that the machine offers.
+// The registry of instruments, and what they share.
 #include "instrument.h"
 
 #include "common.h"
@@ -178,15 +178,13 @@ static void take_limit(jm_channel_info *channel, const jm_instrument_config *con
         channel->max_uw = jm_to_micro(JM_PLAUSIBLE_POWER_W * jm_hosts_count(own->shared_by));
 }
 
-static const char *type_of(const jm_instrument *instrument, const void *self);
-
 int jm_instrument_describe(const jm_instrument *instrument, void *self,
                            const jm_instrument_config *config, jm_channel_info *channels,
                            int capacity) {
     int count = instrument->describe(self, channels, capacity);
     for (int i = 0; i < count && i < capacity; i++) {
         const jm_channel_config *own = i < config->n_channels ? &config->channels[i] : NULL;
-        channels[i].type = type_of(instrument, self);
+        channels[i].type = instrument == &jm_auto ? jm_auto_type(self) : instrument->type;
         channels[i].prompt = instrument->prompt;
         channels[i].common = instrument->common;
         take_part(&channels[i], own && own->part > 0 ? own->part : config->part);
@@ -217,130 +215,11 @@ void jm_number_alike(jm_channel_info *channels, int count) {
     }
 }
 
-/*
- * `auto`: a Cray blade's own meter, else RAPL, else a sensor of the node or its CPUs, else the
- * model. A small server's watts stand in where the configuration gives none: a guess, which every
- * output marks as an estimate.
- */
-static const char default_idle_w[] = "40", default_full_w[] = "120";
-
-typedef struct {
-    const jm_instrument *chosen;
-    void *self;
-} automatic;
-
-/* root: where the machine's sys and proc folders are, /host in a container. */
-static const jm_key auto_keys[] = {
-    {"root", JM_KEY_PATH, .required = false}, {"full_w", JM_KEY_NUMBER, .min = 0, .max = 1e9}, {0}};
-
-/* A graphics card alone must not pass for the node's energy. */
-static bool covers_cpu(const jm_instrument *instrument, void *self) {
-    jm_channel_info channels[64];
-    int count = instrument->describe(self, channels, 64);
-    for (int i = 0; i < count && i < 64; i++)
-        if (channels[i].domain == JM_DOMAIN_NODE || channels[i].domain == JM_DOMAIN_CPU)
-            return true;
-    return false;
-}
-
-static int try_open(automatic *self, const jm_instrument *instrument, const char *folder,
-                    const jm_instrument_config *config, const jm_settings *more, jm_message *why) {
-    jm_instrument_config settings = *config;
-    char root[JM_PATH_MAX];
-    const char *top = jm_text(&config->settings, "root", "");
-    settings.settings = (jm_settings){0};
-    if (!jm_format(root, sizeof root, "%s%s", top, folder)) {
-        jm_message_set(why, "auto: '%s%s' is too long for a path", top, folder);
-        return -1;
-    }
-    int result = -1;
-    if (!jm_settings_copy(&settings.settings, more) ||
-        !jm_settings_put(&settings.settings, &auto_keys[0], root, config->line))
-        jm_message_set(why, "auto: out of memory");
-    else
-        result = instrument->open(&settings, &self->self, why);
-    jm_settings_free(&settings.settings);
-    if (result != 0)
-        return -1;
-    if (covers_cpu(instrument, self->self)) {
-        self->chosen = instrument;
-        return 0;
-    }
-    instrument->close(self->self);
-    return -1;
-}
-
-static int try_all(automatic *self, const jm_instrument_config *config, jm_message *why) {
-    const jm_settings none = {0};
-    jm_settings guess = {0};
-    jm_instrument_config model = *config;
-    model.domain = JM_DOMAIN_NODE;
-    if (isnan(model.idle_w))
-        jm_parse_double(default_idle_w, &model.idle_w);
-    if (!jm_settings_put(&guess, &auto_keys[1],
-                         jm_text(&config->settings, "full_w", default_full_w), config->line)) {
-        jm_message_set(why, "auto: out of memory");
-        return -1;
-    }
-    int result = -1;
-    if (try_open(self, &jm_pm_counters, "/sys/cray/pm_counters", config, &none, why) == 0 ||
-        try_open(self, &jm_powercap, "/sys/class/powercap", config, &none, why) == 0 ||
-        try_open(self, &jm_hwmon, "/sys/class/hwmon", config, &none, why) == 0 ||
-        try_open(self, &jm_model, "/proc", &model, &guess, why) == 0)
-        result = 0;
-    jm_settings_free(&guess);
-    return result;
-}
-
-static int auto_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
-    automatic *self = calloc(1, sizeof *self);
-    if (!self) {
-        jm_message_set(why, "auto: out of memory");
-        return -1;
-    }
-    if (try_all(self, config, why) != 0) {
-        free(self);
-        return -1;
-    }
-    *opaque = self;
-    return 0;
-}
-
-static int auto_describe(void *opaque, jm_channel_info *channels, int capacity) {
-    automatic *self = opaque;
-    return self->chosen->describe(self->self, channels, capacity);
-}
-
-static bool auto_read(void *opaque, int64_t now_ns, jm_reading *readings) {
-    automatic *self = opaque;
-    return self->chosen->read(self->self, now_ns, readings);
-}
-
-static void auto_close(void *opaque) {
-    automatic *self = opaque;
-    self->chosen->close(self->self);
-    free(self);
-}
-
-static const jm_instrument automatic_choice = {.type = "auto",
-                                               .keys = auto_keys,
-                                               .takes_idle = true,
-                                               .prompt = true,
-                                               .open = auto_open,
-                                               .describe = auto_describe,
-                                               .read = auto_read,
-                                               .close = auto_close};
-
-static const char *type_of(const jm_instrument *instrument, const void *self) {
-    const bool is_auto = instrument == &automatic_choice;
-    return is_auto ? ((const automatic *)self)->chosen->type : instrument->type;
-}
-
 /* ---- the registry ---- */
 
-const jm_instrument *const jm_instruments[] = {&jm_powercap, &jm_hwmon,         &jm_pm_counters,
-                                               &jm_amdgpu,   &jm_exec,          &jm_replay,
-                                               &jm_model,    &automatic_choice, NULL};
+const jm_instrument *const jm_instruments[] = {&jm_powercap, &jm_hwmon, &jm_pm_counters,
+                                               &jm_amdgpu,   &jm_exec,  &jm_replay,
+                                               &jm_model,    &jm_auto,  NULL};
 
 const char *const jm_instrument_modules[] = {"nvml", "ipmi", "redfish",    "snmp",        "modbus",
                                              "scpi", "mqtt", "prometheus", "replay_hdf5", NULL};

@@ -139,7 +139,10 @@ typedef struct {
 } jm_instrument;
 
 extern const jm_instrument jm_powercap, jm_hwmon, jm_pm_counters, jm_amdgpu, jm_exec, jm_replay,
-    jm_model;
+    jm_model, jm_auto;
+
+/* The type that an open `auto` has chosen. */
+const char *jm_auto_type(const void *self);
 
 /* The instruments that need nothing but libc, and the modules' types; NULL ends. */
 extern const jm_instrument *const jm_instruments[];

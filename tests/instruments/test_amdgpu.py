@@ -4,49 +4,20 @@
 
 from __future__ import annotations
 
-import os
-import struct
 from pathlib import Path
 
 from tests.cluster import wait_for
-from tests.peers.machines import Books, write_files
-
-MI300X, MI250X, NAVI31 = 0x74A1, 0x740C, 0x744C
-#: content revision, bytes, place of the energy; their source: slurm-plugins/tests/test_amdgpu.c
-V1_3, V1_5, V1_6 = (3, 120, 24), (5, 360, 88), (6, 1664, 16)
-
-
-def metrics(layout: tuple[int, int, int], units: int) -> bytes:
-    """A gpu_metrics of format 1; what a card does not support is all ones, as in the driver."""
-    content, length, offset = layout
-    table = bytearray(b"\xff" * length)
-    struct.pack_into("<HBB", table, 0, length, 1, content)
-    struct.pack_into("<Q", table, offset, units)
-    return bytes(table)
-
-
-class Accumulator:
-    """A card's gpu_metrics, whose energy runs in units of 2^-16 J."""
-
-    def __init__(self, path: Path, layout: tuple[int, int, int], units: int) -> None:
-        self.layout, self.units, self.total_uj = layout, units, 0
-        self.file = os.open(path, os.O_CREAT | os.O_WRONLY)
-        self.advance(0)
-
-    def advance(self, energy_uj: int) -> None:
-        """Whole units only: 1024 of them are 15625 uJ."""
-        steps = -(-energy_uj // 15625)
-        self.units += 1024 * steps
-        self.total_uj += 15625 * steps
-        os.pwrite(self.file, metrics(self.layout, self.units), 0)
-
-
-def add_card(root: Path, number: int, device_id: int, hwmon: dict[str, object]) -> Path:
-    folder = root / f"card{number}" / "device"
-    write_files(folder, {"vendor": "0x1002", "device": f"{device_id:#06x}"})
-    write_files(folder / "hwmon" / f"hwmon{number + 3}", {"name": "amdgpu", **hwmon})
-    write_files(root / f"card{number}-DP-1", {"status": "disconnected"})
-    return folder
+from tests.peers.machines import (
+    MI250X,
+    MI300X,
+    NAVI31,
+    V1_3,
+    V1_5,
+    V1_6,
+    Accumulator,
+    Books,
+    add_card,
+)
 
 
 def text_of(root: Path) -> str:

@@ -10,39 +10,14 @@ import pytest
 
 from tests.cluster import wait_for
 from tests.peers.joulemarkd import Daemon
-from tests.peers.machines import Books, Counter, write_files
-
-
-def add_device(root: Path, number: int, name: str, files: dict[str, object]) -> Path:
-    folder = root / f"hwmon{number}"
-    write_files(folder, {"name": name, "uevent": "", **files})
-    return folder
-
-
-def rail(number: int, label: str, millivolts: int, milliamperes: int) -> dict[str, object]:
-    """As the driver ina3221 shows one of its three inputs."""
-    return {
-        f"in{number}_label": label,
-        f"in{number}_enable": 1,
-        f"in{number}_input": millivolts,
-        f"curr{number}_input": milliamperes,
-        f"curr{number}_crit": 32760,
-        f"shunt{number}_resistor": 5000,
-    }
-
-
-def make_jetson(root: Path) -> Path:
-    """Orin: the second chip's rails are not the node's input, shunt voltages are no rails."""
-    add_device(root, 0, "tmp451", {"temp1_input": 41000})
-    rails = rail(1, "VDD_GPU_SOC", 20000, 300) | rail(2, "VDD_CPU_CV", 20000, 150)
-    shunts = {f"in{number}_input": 1 for number in (4, 5, 6)}
-    sums = {"in7_input": 15, "in7_label": "sum of shunt voltages", "curr4_input": 450}
-    chip = add_device(
-        root, 1, "ina3221", rails | rail(3, "VIN_SYS_5V0", 5000, 500) | shunts | sums
-    )
-    nothing = rail(1, "NC", 0, 0) | rail(2, "VDDQ_VDD2_1V8AO", 5000, 120) | rail(3, "NC", 0, 0)
-    add_device(root, 2, "ina3221", nothing)
-    return chip
+from tests.peers.machines import (
+    Books,
+    Counter,
+    add_acpi_meter,
+    add_device,
+    add_gpu,
+    make_jetson,
+)
 
 
 def wait_watts(daemon: Daemon, power_w: float) -> None:
@@ -103,31 +78,6 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, daemon):
         before_uj = running.books()["board/power_meter-power1"]
         node_uj = running.node_uj()
         assert before_uj <= node_uj <= running.books()["board/power_meter-power1"]
-
-
-def add_acpi_meter(root: Path, number: int, info: str, power_w: float, *, old: bool) -> Path:
-    """As Linux before its commit 16746ce8adfe (old) and after shows one of Grace's: its oem_info,
-    accuracy and interval are edk2-nvidia's (428f5cb, BpmpSsdtSocket0.asl of TH500)."""
-    device = root.parent / "devices" / "LNXSYSTM:00" / "LNXSYBUS:00" / f"ACPI000D:0{number}"
-    hwmon = device / "hwmon" / f"hwmon{number}"
-    files = {
-        "name": "power_meter",
-        "power1_average": int(power_w * 1e6),
-        "power1_average_interval": 50,
-        "power1_average_interval_min": 50,
-        "power1_average_interval_max": 1000,
-        "power1_accuracy": "100.0%",
-        "power1_is_battery": 0,
-        "power1_model_number": "",
-        "power1_oem_info": info,
-    }
-    hwmon.mkdir(parents=True)
-    write_files(hwmon, {"uevent": ""})
-    write_files(device if old else hwmon, files)
-    (hwmon / "device").symlink_to("../..")
-    root.mkdir(exist_ok=True)
-    (root / hwmon.name).symlink_to(hwmon)
-    return (device if old else hwmon) / "power1_average"
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["old", "new"])
@@ -191,8 +141,8 @@ def test_a_grace_without_a_module_counts_its_sockets(tmp_path, described, daemon
     channels = described(text_of(root))
     assert len(channels) == 6
     assert {name for name, line in channels.items() if line["outermost"]} == {
-        "power_meter-Grace_Power_Socket_0",
-        "power_meter-Grace_Power_Socket_1",
+        "board/power_meter-Grace_Power_Socket_0",
+        "board/power_meter-Grace_Power_Socket_1",
     }
     assert {
         (line["error"]["relative"], line["error"]["jitter_s"]) for line in channels.values()
@@ -249,18 +199,6 @@ def test_energy_is_charged_exactly(tmp_path, daemon):
         for counter in counters.values():
             counter.advance(12_345_678)
         books.check()
-
-
-def add_gpu(root: Path, number: int, address: str, name: str, files: dict[str, object]) -> Path:
-    """As a driver registers it: hwmonN of the card's PCI device (linux, i915_hwmon.c: of a tile,
-    too), to which `device` leads."""
-    card = root.parent / "devices" / "pci0000:37" / address
-    hwmon = card / "hwmon" / f"hwmon{number}"
-    write_files(hwmon, {"name": name, "uevent": "", **files})
-    (hwmon / "device").symlink_to("../..")
-    root.mkdir(exist_ok=True)
-    (root / hwmon.name).symlink_to(hwmon)
-    return hwmon / "energy1_input"
 
 
 def test_tiles_of_intels_gpus_lie_in_their_cards(tmp_path, daemon):

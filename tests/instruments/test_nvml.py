@@ -7,49 +7,18 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import shutil
 import statistics
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT
 from tests.peers.joulemarkd import connect, tell
 
 LOST = 15
 TEXT = "  - {type: nvml, name: gpus, period_s: 0.2, timeout_s: 5}\n"
-
-
-@pytest.fixture(scope="session")
-def stub_folder(tmp_path_factory) -> Path:
-    """Where libnvidia-ml.so.1 of the tests is."""
-    folder = tmp_path_factory.mktemp("nvml")
-    compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
-    source = CHECKOUT / "tests" / "peers" / "nvml_stub.c"
-    library = folder / "libnvidia-ml.so.1"
-    words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
-    subprocess.run(list(map(str, words)), check=True, timeout=120)
-    return folder
-
-
-@pytest.fixture
-def gpus(stub_folder, tmp_path, monkeypatch) -> Callable[..., None]:
-    """`gpus((minor, result, energy_mj, power_mw, mig), ...)` sets what the library says."""
-    values = tmp_path / "gpus"
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(stub_folder))
-    monkeypatch.setenv("NVML_STUB", str(values))
-
-    def put(*devices: tuple[int, int, int, int, int]) -> None:
-        lines = [f"GPU-{device[0]:08x} " + " ".join(map(str, device)) for device in devices]
-        new = values.with_suffix(".new")
-        new.write_text("".join(f"{line}\n" for line in lines))
-        new.replace(values)
-
-    return put
 
 
 def test_energy_goes_before_power_and_channels_bear_the_minor(gpus, probe):

@@ -141,5 +141,5 @@ def test_psys_that_counts_less_than_its_packages_is_left_out(
     rapl, text = make("client", tmp_path)
     with drawing(rapl, {"intel-rapl:0": 100, "intel-rapl:1": psys_w}):
         channels = described(text.replace("period_s", f"{key}period_s", 1))
-    assert ("psys" in channels) == taken
-    assert channels["package-0"]["outermost"] != taken
+    assert ("rapl/psys" in channels) == taken
+    assert channels["rapl/package-0"]["outermost"] != taken

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 from tests.cluster import Waited, wait_for
@@ -90,6 +91,113 @@ AMD = {
     "intel-rapl:0": ("package-0", 65532610987),
     "intel-rapl:0:0": ("core", 65532610987),
 }
+
+
+def add_device(root: Path, number: int, name: str, files: dict[str, object]) -> Path:
+    folder = root / f"hwmon{number}"
+    write_files(folder, {"name": name, "uevent": "", **files})
+    return folder
+
+
+def rail(number: int, label: str, millivolts: int, milliamperes: int) -> dict[str, object]:
+    """As the driver ina3221 shows one of its three inputs."""
+    return {
+        f"in{number}_label": label,
+        f"in{number}_enable": 1,
+        f"in{number}_input": millivolts,
+        f"curr{number}_input": milliamperes,
+        f"curr{number}_crit": 32760,
+        f"shunt{number}_resistor": 5000,
+    }
+
+
+def make_jetson(root: Path) -> Path:
+    """Orin: the second chip's rails are not the node's input, shunt voltages are no rails."""
+    add_device(root, 0, "tmp451", {"temp1_input": 41000})
+    rails = rail(1, "VDD_GPU_SOC", 20000, 300) | rail(2, "VDD_CPU_CV", 20000, 150)
+    shunts = {f"in{number}_input": 1 for number in (4, 5, 6)}
+    sums = {"in7_input": 15, "in7_label": "sum of shunt voltages", "curr4_input": 450}
+    chip = add_device(
+        root, 1, "ina3221", rails | rail(3, "VIN_SYS_5V0", 5000, 500) | shunts | sums
+    )
+    nothing = rail(1, "NC", 0, 0) | rail(2, "VDDQ_VDD2_1V8AO", 5000, 120) | rail(3, "NC", 0, 0)
+    add_device(root, 2, "ina3221", nothing)
+    return chip
+
+
+def add_acpi_meter(root: Path, number: int, info: str, power_w: float, *, old: bool) -> Path:
+    """As Linux before its commit 16746ce8adfe (old) and after shows one of Grace's: its oem_info,
+    accuracy and interval are edk2-nvidia's (428f5cb, BpmpSsdtSocket0.asl of TH500)."""
+    device = root.parent / "devices" / "LNXSYSTM:00" / "LNXSYBUS:00" / f"ACPI000D:0{number}"
+    hwmon = device / "hwmon" / f"hwmon{number}"
+    files = {
+        "name": "power_meter",
+        "power1_average": int(power_w * 1e6),
+        "power1_average_interval": 50,
+        "power1_average_interval_min": 50,
+        "power1_average_interval_max": 1000,
+        "power1_accuracy": "100.0%",
+        "power1_is_battery": 0,
+        "power1_model_number": "",
+        "power1_oem_info": info,
+    }
+    hwmon.mkdir(parents=True)
+    write_files(hwmon, {"uevent": ""})
+    write_files(device if old else hwmon, files)
+    (hwmon / "device").symlink_to("../..")
+    root.mkdir(exist_ok=True)
+    (root / hwmon.name).symlink_to(hwmon)
+    return (device if old else hwmon) / "power1_average"
+
+
+def add_gpu(root: Path, number: int, address: str, name: str, files: dict[str, object]) -> Path:
+    """As a driver registers it: hwmonN of the card's PCI device (linux, i915_hwmon.c: of a tile,
+    too), to which `device` leads."""
+    card = root.parent / "devices" / "pci0000:37" / address
+    hwmon = card / "hwmon" / f"hwmon{number}"
+    write_files(hwmon, {"name": name, "uevent": "", **files})
+    (hwmon / "device").symlink_to("../..")
+    root.mkdir(exist_ok=True)
+    (root / hwmon.name).symlink_to(hwmon)
+    return hwmon / "energy1_input"
+
+
+MI300A, MI300X, MI250X, NAVI31 = 0x74A0, 0x74A1, 0x740C, 0x744C
+#: content revision, bytes, place of the energy; their source: slurm-plugins/tests/test_amdgpu.c
+V1_3, V1_5, V1_6 = (3, 120, 24), (5, 360, 88), (6, 1664, 16)
+
+
+def metrics(layout: tuple[int, int, int], units: int) -> bytes:
+    """A gpu_metrics of format 1; what a card does not support is all ones, as in the driver."""
+    content, length, offset = layout
+    table = bytearray(b"\xff" * length)
+    struct.pack_into("<HBB", table, 0, length, 1, content)
+    struct.pack_into("<Q", table, offset, units)
+    return bytes(table)
+
+
+class Accumulator:
+    """A card's gpu_metrics, whose energy runs in units of 2^-16 J."""
+
+    def __init__(self, path: Path, layout: tuple[int, int, int], units: int) -> None:
+        self.layout, self.units, self.total_uj = layout, units, 0
+        self.file = os.open(path, os.O_CREAT | os.O_WRONLY)
+        self.advance(0)
+
+    def advance(self, energy_uj: int) -> None:
+        """Whole units only: 1024 of them are 15625 uJ."""
+        steps = -(-energy_uj // 15625)
+        self.units += 1024 * steps
+        self.total_uj += 15625 * steps
+        os.pwrite(self.file, metrics(self.layout, self.units), 0)
+
+
+def add_card(root: Path, number: int, device_id: int, hwmon: dict[str, object]) -> Path:
+    folder = root / f"card{number}" / "device"
+    write_files(folder, {"vendor": "0x1002", "device": f"{device_id:#06x}"})
+    write_files(folder / "hwmon" / f"hwmon{number + 3}", {"name": "amdgpu", **hwmon})
+    write_files(root / f"card{number}-DP-1", {"status": "disconnected"})
+    return folder
 
 
 class Books:

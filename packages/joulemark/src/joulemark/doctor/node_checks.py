@@ -137,7 +137,7 @@ def sensors(site: Site) -> Iterator[Finding]:
 
 
 def gpus(site: Site) -> Iterator[Finding]:
-    """What is in the node is in an instrument: `auto` takes none of theirs."""
+    """What is in the node is in an instrument, by `auto` or an entry of its own."""
     found = Counter(filter(None, map(_maker_of_gpu, PCI.glob("*"))))
     if not site.is_node or not found:
         return
