@@ -19,7 +19,7 @@
 #   OMP_PLACES, OMP_PROC_BIND  (default: cores and close, where Slurm binds tasks to cores)
 #
 # A heterogeneous job (sbatch OPTIONS : OPTIONS TEMPLATE) runs each step on one component after the other, and ranks of
-# MPI on all of them together; hpl, scaling and thermal refuse one. What a template calls is at the end: jm_load, jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
+# MPI on all of them together; app, hpl, scaling and thermal refuse one. What a template calls is at the end: jm_load, jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
 
 set -eo pipefail
 

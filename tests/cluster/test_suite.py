@@ -17,8 +17,8 @@ from tests.suite.stages import ctest, python_tests
 TESTS = """
 import time
 
-def test_before():
-    pass
+def test_before(record_property):
+    record_property("tally", "jobs 52\\nlost 0 J")
 
 def test_that_hangs():
     time.sleep(600)
@@ -37,7 +37,7 @@ endforeach()
 
 
 def test_a_stage_that_hangs_is_named_with_its_test(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JOULEMARK_RUN", "")  # a suite sets it; this one is no part of the run
     (tmp_path / "test_planted.py").write_text(TESTS)
@@ -49,6 +49,8 @@ def test_a_stage_that_hangs_is_named_with_its_test(
     assert of_hung.state is State.HUNG and of_hung.passed == 1
     assert of_hung.failures == ["planted: hung: test_that_hangs"]
     assert of_after.state is State.PASSED and of_after.passed == 1  # it stops no other
+    assert "after: 1 passed, 0 failed, 0 skipped" in (said := capsys.readouterr().out)
+    assert "    jobs 52\n    lost 0 J\n" in said
     assert not suite.passed
 
 

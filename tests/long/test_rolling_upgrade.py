@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -334,7 +334,7 @@ def test_slurm_conf_is_as_the_page_has_it(rolling: RollingCluster, releases: Rel
 
 
 def test_no_job_is_disturbed_and_no_joule_lost(
-    rolling: RollingCluster, releases: Releases, capsys: pytest.CaptureFixture[str]
+    rolling: RollingCluster, releases: Releases, record_property: Callable[[str, object], None]
 ) -> None:
     site, jobs = Site(rolling, releases), Jobs(rolling)
     with Tally(rolling, jobs).begun() as tally:
@@ -348,8 +348,7 @@ def test_no_job_is_disturbed_and_no_joule_lost(
             tally.note("Slurm is upgraded")
         jobs.end()
         tally.note("all jobs have ended")
-    with capsys.disabled():
-        print(f"\n{tally.text(releases)}")
+    record_property("tally", tally.text(releases))
     tally.demand()
 
 

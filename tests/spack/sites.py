@@ -42,6 +42,7 @@ class Site(NamedTuple):
     given: dict[str, str]
     #: of Spack's command line, what a site may write into its packages.yaml
     words: tuple[str, ...] = ()
+    gpus: dict[str, object] | None = None  # variants of mod2am
 
 
 #: on Debian all that a lock file would hold
@@ -85,6 +86,7 @@ SITES = {
             "blas": "nvhpc@23.9",
             "scalapack": "netlib-scalapack",
         },
+        gpus={"cuda_arch": ["90"]},
     ),
     "hercules": Site(
         "x86_64",
@@ -118,6 +120,7 @@ SITES = {
             "blas": "netlib-lapack@3.8.0",
             "scalapack": "netlib-scalapack",
         },
+        gpus={"amdgpu_target": ["gfx942"]},
     ),
     "fugaku": Site(
         "aarch64",
@@ -163,6 +166,7 @@ SITES = {
             "blas": "openblas",
             "scalapack": "netlib-scalapack",
         },
+        gpus={"cuda_arch": ["87"]},
     ),
 }
 
@@ -231,6 +235,10 @@ def must_be_as_told(specs: dict[str, dict], site: Site, *there: str) -> None:
     assert by_name.keys() >= {"mod2am", "hydro", *there}
     given = dict(virtuals(specs, by_name["mod2am"]))
     assert given == {**site.given, "libc": f"glibc@{site.login.glibc}"}, given
+    variants, gpus = by_name["mod2am"]["parameters"], site.gpus or {}
+    assert {name: variants.get(name) for name in gpus} == gpus
+    backends = ("cuda_arch" in gpus, "amdgpu_target" in gpus)
+    assert (variants["cuda"], variants["rocm"]) == backends
     for names, expected in ((COMPUTE, site.target), (LOGIN, site.login.target)):
         found = [by_name[name] for name in names if name in by_name]
         targets = {spec["name"]: target(spec) for spec in found if "external" not in spec}

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cluster import CHECKOUT
@@ -23,6 +25,7 @@ spack:
   view: false
 """
 LUMI = SITES["lumi"]
+EXAMPLES = CHECKOUT / "environments/sites/examples"
 INSTALL = CHECKOUT / "packages/joulemark/guides/install.md"
 
 
@@ -80,3 +83,11 @@ def test_without_a_site_ubuntu_brings_its_packages_as_debian_does(environments):
     login = LUMI.login._replace(distribution="ubuntu", release="24.04")
     slurm = packages("", environments, login)["slurm"]
     assert not slurm["buildable"] and slurm["externals"][0]["prefix"] == "/usr"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
+def test_an_example_says_where_its_facts_are_from(name):
+    """A public repository, and its commit."""
+    lines = (EXAMPLES / name / "packages.yaml").read_text().splitlines()
+    said = " ".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    assert re.search(r" [\w.-]+/[\w.-]+[ ,].*\bat #? ?[0-9a-f]{12}\b", said), said

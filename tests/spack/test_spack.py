@@ -413,6 +413,17 @@ def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     assert (prefix / "include/benchkit.h").read_text().endswith(edit)
 
 
+def test_what_is_edited_while_it_is_built_is_not_installed(spack_elsewhere, elsewhere):
+    """As by an editor between configuring and the end of a long `make`."""
+    lists = elsewhere / "packages/dhrystone/CMakeLists.txt"
+    late = f'file(APPEND ${{CMAKE_CURRENT_LIST_FILE}} "# {time.time_ns()}\\n")\n'
+    lists.write_text(lists.read_text() + late)
+    spack_elsewhere("concretize", "-f")
+    with pytest.raises(AssertionError, match="dhrystone was edited since its hash"):
+        spack_elsewhere("install", "dhrystone")
+    assert "dhrystone" not in spack_elsewhere("find", "--format", "{name}")
+
+
 def test_what_is_developed_is_built_again_after_each_edit(spack_elsewhere, elsewhere, tmp_path):
     source = shutil.copytree(elsewhere / "packages/dhrystone", tmp_path / "dhrystone")
     spack_elsewhere("develop", "--path", source, "dhrystone@main")

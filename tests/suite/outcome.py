@@ -28,6 +28,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     skips: list[str] = field(default_factory=list)  # reasons
     seconds_of: dict[str, float] = field(default_factory=dict)  # by test
+    tallies: list[str] = field(default_factory=list)  # what tests tell beside whether they passed
     state: State = State.NOT_BEGUN
     seconds: float = 0.0
 
@@ -36,6 +37,7 @@ class Outcome:
         self.failures += other.failures
         self.skips += other.skips
         self.seconds_of.update(other.seconds_of)
+        self.tallies += other.tallies
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
@@ -58,6 +60,8 @@ def read_junit(path: Path, name: str, status: int) -> Outcome:
 
 def _count(case: ElementTree.Element, title: str, log: Path, outcome: Outcome) -> None:
     outcome.seconds_of[title] = float(case.get("time") or 0)
+    told = case.findall("properties/property[@name='tally']")
+    outcome.tallies += [str(one.get("value")) for one in told]
     skipped = case.find("skipped")
     if case.find("failure") is not None or case.find("error") is not None:
         outcome.failures.append(title)

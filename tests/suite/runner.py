@@ -139,6 +139,7 @@ class Suite:
             outcome = Outcome(failures=[f"{stage.name}: the runner failed"], state=State.FAILED)
         outcome.seconds = time.monotonic() - began
         lines = [f"{stage.name}: {outcome}, {outcome.seconds:.1f} s"]
+        lines += [f"    {line}" for tally in outcome.tallies for line in tally.splitlines()]
         if outcome.failures:
             lines += [*(f"    {line}" for line in end_of(run.log)), f"    log: {run.log}"]
         print("\n".join(lines), flush=True)  # one call: lanes do not mix their lines

@@ -141,19 +141,28 @@ def test_weak_sizes_are_those_that_a_benchmark_has(template):
     assert values(calls, "--sizes") == [str(2**24), str(2**25), str(2**26)]
 
 
+@pytest.fixture
+def joulemark_command(tmp_path, template):
+    """The command, as a job that has loaded its module finds it."""
+    command = tmp_path / "bin" / "joulemark"
+    command.write_text(
+        f'#!/bin/bash\nPYTHONPATH={PACKAGES} exec {sys.executable} -m joulemark "$@"'
+    )
+    command.chmod(0o755)
+
+
+def have_hpl(tmp_path, nodes_with_energy):
+    """`srun` leaves what the program does."""
+    told = f"for ((n = 0; n < {nodes_with_energy}; n++)); do echo '{ENERGY}' >node$n.energy; done"
+    (tmp_path / "bin/srun").write_text(f"#!/bin/bash\n{told}; {CAT}")
+    (tmp_path / "srun.log").touch()
+
+
 @pytest.mark.parametrize("told", [0, 1, 6])
+@pytest.mark.usefixtures("joulemark_command")
 def test_hpl_is_one_problem_and_stays_where_a_node_tells_no_energy(template, tmp_path, told):
     """Before, N went by each block size, and a node without a plugin cost the whole result."""
-    for name, text in (
-        ("joulemark", f'PYTHONPATH={PACKAGES} exec {sys.executable} -m joulemark "$@"'),
-        (
-            "srun",
-            f"for ((n = 0; n < {told}; n++)); do echo '{ENERGY}' >node$n.energy; done; {CAT}",
-        ),
-    ):
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}")
-        (tmp_path / "bin" / name).chmod(0o755)
-    (tmp_path / "srun.log").touch()
+    have_hpl(tmp_path, told)
     template("hpl", JM_HPL="true", JM_MEMORY="64MiB")
     inputs = [path.read_text().splitlines() for path in tmp_path.glob("hpl.7.nb*/HPL.dat")]
     assert {lines[5].split()[0] for lines in inputs} == {"6912"}
@@ -163,6 +172,19 @@ def test_hpl_is_one_problem_and_stays_where_a_node_tells_no_energy(template, tmp
     results = (tmp_path / "hpl.7.cooked.jsonl").read_text().splitlines()
     energy_j = 6 * 480.5 if told == 6 else None
     assert [json.loads(line)["energy_j"] for line in results] == [energy_j] * 3
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.usefixtures("joulemark_command")
+def test_hpl_is_loaded_where_its_program_is_not_there(template, tmp_path, there):
+    have_hpl(tmp_path, 6)
+    if there:
+        (tmp_path / "bin/xhpl").symlink_to("/bin/true")
+    template("hpl", JM_NB="192", JM_MEMORY="64MiB", AVAILABLE="joulemark")
+    said = (tmp_path / "module.log").read_text().splitlines()
+    ours = ["load joulemark", "try-load joulemark-slurm"]
+    assert said == (ours if there else [*ours, "load openmpi", "load hpl"])
+    assert (tmp_path / "hpl.7.cooked.jsonl").exists()
 
 
 SLOW = """\
@@ -177,13 +199,9 @@ phases:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.usefixtures("joulemark_command")
 def test_a_signal_to_the_script_alone_leaves_no_files(template, tmp_path, number):
     """As proctrack/cgroup has Slurm send it: what the script runs hears nothing of it."""
-    command = tmp_path / "bin" / "joulemark"
-    command.write_text(
-        f'#!/bin/bash\nPYTHONPATH={PACKAGES} exec {sys.executable} -m joulemark "$@"'
-    )
-    command.chmod(0o755)
     (tmp_path / "slow.yaml").write_text(SLOW)
 
     def end(process):
@@ -220,6 +238,8 @@ def test_tasks_are_bound_where_slurm_binds(template):
     assert not any(word.startswith("--cpu-bind") for word in call)
     *_, call = template("triad", TASK_PLUGIN="task/affinity,task/cgroup")
     assert "--cpu-bind=cores" in call
+    *_, call = template("triad", components=["0-7"], TASK_PLUGIN="task/affinity", **SMT)
+    assert "--cpu-bind=cores" in call and "--threads-per-core=1" in call
 
 
 def test_ranks_are_started_as_the_site_does(template):
@@ -266,6 +286,13 @@ def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(template):
     assert not any(word.startswith(("--nodes", "--ntasks")) for word in both)
     # the batch node has no second threads, the other component may
     assert all("--threads-per-core=1" in call for call in (first, second, both))
+
+
+@pytest.mark.parametrize("name", ["app", "hpl", "scaling", "thermal"])
+def test_a_template_for_nodes_of_one_kind_refuses_a_heterogeneous_job(template, name):
+    knobs = {"SLURM_JOB_NAME": name, "JM_BENCHMARK": "hydro", "JM_APP": "ior"}
+    done = template(name, components=["0-3", "0-1"], status=2, **knobs)
+    assert f"{name}: a heterogeneous job: submit it for nodes of one kind" in done.stderr
 
 
 def test_all_steps_are_repeated(template):

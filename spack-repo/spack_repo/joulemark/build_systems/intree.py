@@ -90,7 +90,7 @@ class InTree(PackageBase):
         return base64.b32encode(digest).decode().lower()
 
     def refuse_edited(self) -> None:
-        """Before a build: what is built must be what the hash, and binary caches, say."""
+        """Before and after a build: what is built must be what the hash and caches say."""
         if not self.has_code and self.content_hash() != self.spec._package_hash:
             fix = "`spack concretize -f` takes it as it is now, `spack develop` for many edits"
             raise InstallError(f"{self.name}: {self.source} was edited since its hash: {fix}")
@@ -100,12 +100,14 @@ class InTreePackage(InTree, Package):
     """Sources of this repository, installed by the recipe's own words."""
 
     run_before("install")(InTree.refuse_edited)
+    run_after("install")(InTree.refuse_edited)
 
 
 class InTreeCMakePackage(InTree, CMakePackage):
     """A CMake project of this repository, built outside its source folder, for any target."""
 
     run_before("cmake")(InTree.refuse_edited)
+    run_after("install")(InTree.refuse_edited)
 
     @property
     def root_cmakelists_dir(self) -> str:

@@ -19,6 +19,7 @@ class PyJoulemarkRegions(InTree, PythonPackage):
     depends_on("python@3.9:", type=("build", "run"))
 
     run_before("install")(InTree.refuse_edited)
+    run_after("install")(InTree.refuse_edited)
 
     def install(self, spec, prefix):
         # no __init__.py: where the command is loaded, too, this hides nothing of its own package
