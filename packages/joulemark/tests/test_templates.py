@@ -328,6 +328,35 @@ def test_vectors_outgrow_the_caches(template):
     assert values([call], "--sizes")[0].endswith(f",262144,{2**20}")
 
 
+@pytest.mark.parametrize(
+    "allowed, caches, mib",
+    [
+        ("0-7", {"0-1": "32768K", "2-3": "32768K", "4-5": "32768K", "6-7": "32768K"}, 128),
+        ("0-3", {"0-1": "32768K", "2-3": "32768K", "4-5": "32768K", "6-7": "32768K"}, 64),
+        ("1,4-5", {"0-3": "24576K", "4-7": "24576K"}, 48),  # a part of each of two sockets
+        ("0-7", {}, 0),  # a virtual machine whose caches Linux does not know
+    ],
+)
+def test_caches_are_those_of_the_jobs_sockets(tmp_path, allowed, caches, mib):
+    """Each last cache once, however many of its processors the job has."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/status").write_text(f"Name:\tbash\nCpus_allowed_list:\t{allowed}\n")
+    for shared, size in caches.items():
+        first, last = map(int, shared.split("-"))
+        for cpu in range(first, last + 1):
+            for index, its in ((0, "32K"), (3, size)):
+                folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
+                folder.mkdir(parents=True)
+                (folder / "size").write_text(f"{its}\n")
+                (folder / "shared_cpu_list").write_text(f"{shared if index else cpu}\n")
+    text = (TEMPLATES / "joulemark-job.sh").read_text()
+    function = re.search(r"^jm_cache_bytes\(\) \{.*?^\}", text, re.MULTILINE | re.DOTALL)[0]
+    function = re.sub(r"/(sys|proc)/", rf"{tmp_path}/\1/", function)
+    script = f"set -eo pipefail\n{function}\njm_cache_bytes"
+    said = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
+    assert int(said.stdout) == mib * 1024**2
+
+
 def test_ranks_outgrow_the_caches_of_all_their_nodes(template):
     longest = []
     for knobs in ({}, {"JM_VARIANT": "mpi mpi-nt"}, {"JM_VARIANT": "omp mpi"}):
