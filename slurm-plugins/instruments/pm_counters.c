@@ -4,9 +4,11 @@
 
 #include "clock.h"
 #include "common.h"
+#include "gpus.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,25 +116,56 @@ static bool has_number(const char *stem) {
     return strpbrk(stem, "0123456789") != NULL;
 }
 
-/*
- * accelN is GPU N; or, of a module of two, it holds GPUs 2N and 2N + 1 and belongs to no one
- * number. An accelerator without a number is the only one, or the sum of those that have one.
- */
-static void name_channel(const char *root, const char *stem, bool pairs, char name[JM_NAME_MAX]) {
+/* The node's accelerators as Slurm has them. */
+struct accelerators {
+    const char *gpus; /* of each, as the configuration says: "2.3 0.1"; NULL: in their order */
+    bool pairs;       /* each is two */
+};
+
+static bool is_accelerator(const char *stem, uint64_t *number) {
+    return starts_with(stem, "accel") && jm_parse_u64(stem + strlen("accel"), number) &&
+           *number < JM_GPUS_MAX;
+}
+
+/* Word N, a GPU or two, "2.3". False: there is none, or it is something else. */
+static bool find_gpus(const char *words, uint64_t n, unsigned gpus[2], bool *pair) {
+    for (words += strspn(words, " "); n > 0 && *words; n--) {
+        words += strcspn(words, " ");
+        words += strspn(words, " ");
+    }
+    int end = 0;
+    *pair = sscanf(words, "%2u.%2u%n", &gpus[0], &gpus[1], &end) == 2 && end > 0;
+    if (!*pair && (sscanf(words, "%2u%n", &gpus[0], &end) != 1 || end == 0))
+        return false;
+    return (words[end] == ' ' || !words[end]) && gpus[0] < JM_GPUS_MAX &&
+           (!*pair || gpus[1] < JM_GPUS_MAX);
+}
+
+/* accelN is GPU N, or, of a module of two, holds GPUs 2N and 2N + 1 and belongs to no one number;
+ * or what the configuration says. */
+static bool name_accelerator(const struct accelerators *all, uint64_t number,
+                             char name[JM_NAME_MAX]) {
+    unsigned gpus[2] = {(unsigned)number << all->pairs, (unsigned)number * 2 + 1};
+    bool pair = all->pairs;
+    if (all->gpus && !find_gpus(all->gpus, number, gpus, &pair))
+        return false;
+    return jm_format(name, JM_NAME_MAX, pair ? "gpu-%u.%u-pair" : "gpu-%u", gpus[0], gpus[1]);
+}
+
+/* An accelerator without a number is the only one, or the sum of those that have one. False: the
+ * configuration names no GPU of it. */
+static bool name_channel(const char *root, const char *stem, const struct accelerators *all,
+                         char name[JM_NAME_MAX]) {
     char path[JM_PATH_MAX];
     uint64_t number;
-    if (!*stem)
-        jm_format(name, JM_NAME_MAX, "node");
-    else if (!starts_with(stem, "accel"))
-        jm_format(name, JM_NAME_MAX, "%s", stem);
-    else if (jm_parse_u64(stem + strlen("accel"), &number) && number < 1000)
-        jm_format(name, JM_NAME_MAX, pairs ? "gpu-%u.%u-pair" : "gpu-%u", (unsigned)number << pairs,
-                  (unsigned)number * 2 + 1);
-    else {
-        bool sum =
-            jm_format(path, sizeof path, "%s/accel0_energy", root) && access(path, F_OK) == 0;
-        jm_format(name, JM_NAME_MAX, sum ? "gpus" : "gpu-0");
-    }
+    if (is_accelerator(stem, &number))
+        return name_accelerator(all, number, name);
+    bool sum = jm_format(path, sizeof path, "%s/accel0_energy", root) && access(path, F_OK) == 0;
+    const char *of_gpus = sum ? "gpus" : "gpu-0";
+    return jm_format(name, JM_NAME_MAX, "%s",
+                     !*stem                       ? "node"
+                     : starts_with(stem, "accel") ? of_gpus
+                                                  : stem);
 }
 
 /* The node holds all; cpu holds cpu0, cpu1, ... where there is one; it was found before them. */
@@ -157,7 +190,8 @@ static bool known(const pm_counters *self, const char *stem) {
 }
 
 static int add_counter(pm_counters *self, const char *root, const char *file, const char *stem,
-                       bool energy, const jm_instrument_config *config, jm_message *why) {
+                       bool energy, const struct accelerators *accelerators,
+                       const jm_instrument_config *config, jm_message *why) {
     if (self->count == COUNTERS_MAX) {
         jm_message_set(why, "pm_counters: %s: more than %d counters", root, COUNTERS_MAX);
         return -1;
@@ -176,11 +210,17 @@ static int add_counter(pm_counters *self, const char *root, const char *file, co
         .error = jm_error_budget_or(config->error, energy ? energy_budget : power_budget)};
     if (isnan(config->error.jitter_s))
         counter->info.error.jitter_s = self->scan_s;
-    name_channel(root, stem, jm_chosen(&config->settings, "accelerator", "gpu", "pair"),
-                 counter->info.name);
     jm_format(counter->stem, sizeof counter->stem, "%s", stem);
     self->count++;
-    return 0;
+    if (name_channel(root, stem, accelerators, counter->info.name))
+        return 0;
+    char text[JM_MESSAGE_MAX];
+    jm_format(text, sizeof text,
+              "key 'gpus': must have a GPU, or two as 2.3, for each accelerator, and has none for "
+              "%.20s: '%.60s'; Slurm's numbers of its GPUs belong there",
+              stem, accelerators->gpus);
+    jm_refuse(config, jm_setting_line(&config->settings, "gpus"), why, text);
+    return -1;
 }
 
 /* The stem of STEM_energy or of energy alone; false for other files. */
@@ -199,11 +239,39 @@ static int pass_of(const char *stem) {
     return !*stem ? 0 : has_number(stem) ? 2 : 1;
 }
 
+/*
+ * An MI250 is one accelerator to the controller and two devices to its driver, which Slurm numbers.
+ * The driver is looked for beside the root that ends as Cray's, and so in a container's, too.
+ */
+static bool are_pairs(const char *root, const jm_entry *files, int n_files) {
+    static const char place[] = "/sys/cray/pm_counters";
+    char folder[JM_PATH_MAX], stem[JM_NAME_MAX];
+    size_t length = strlen(root), end = strlen(place);
+    jm_entry devices[COUNTERS_MAX * 4];
+    int n_accelerators = 0, n_devices = 0;
+    uint64_t number;
+    if (length < end || strcmp(root + length - end, place) != 0 ||
+        !jm_format(folder, sizeof folder, "%.*s/sys/bus/pci/drivers/amdgpu", (int)(length - end),
+                   root))
+        return false;
+    for (int i = 0; i < n_files; i++)
+        n_accelerators += stem_of(files[i].name, "energy", stem) && is_accelerator(stem, &number);
+    int n = jm_list_folder(folder, "", devices, COUNTERS_MAX * 4);
+    for (int i = 0; i < n; i++)
+        n_devices += strchr(devices[i].name, ':') != NULL; /* by their addresses */
+    return n_accelerators > 0 && n_devices == 2 * n_accelerators;
+}
+
 /* Energy where there is a counter of it, power for the rest. */
 static int add_counters(pm_counters *self, const char *root, const jm_instrument_config *config,
                         jm_message *why) {
     jm_entry files[COUNTERS_MAX * 4];
     int n_files = jm_list_folder(root, "", files, COUNTERS_MAX * 4);
+    const struct accelerators accelerators = {
+        .gpus = jm_text(&config->settings, "gpus", NULL),
+        .pairs = jm_given(&config->settings, "accelerator")
+                     ? jm_chosen(&config->settings, "accelerator", "gpu", "pair")
+                     : are_pairs(root, files, n_files)};
     for (int pass = 0; pass <= 2; pass++)
         for (int energy = 1; energy >= 0; energy--)
             for (int i = 0; i < n_files; i++) {
@@ -211,7 +279,8 @@ static int add_counters(pm_counters *self, const char *root, const jm_instrument
                 if (!stem_of(files[i].name, energy ? "energy" : "power", stem) ||
                     pass_of(stem) != pass || known(self, stem))
                     continue;
-                if (add_counter(self, root, files[i].name, stem, energy, config, why) != 0)
+                if (add_counter(self, root, files[i].name, stem, energy, &accelerators, config,
+                                why) != 0)
                     return -1;
             }
     if (self->count > 0)
@@ -348,9 +417,11 @@ static bool pm_counters_read(void *opaque, int64_t now_ns, jm_reading *readings)
     return false;
 }
 
-/* accelerator: what an accelN is to Slurm, a GPU or (MI250) a pair of them. */
+/* accelerator: what an accelN is to Slurm, a GPU or (MI250) a pair of them; gpus: of each, where
+ * their order is another. */
 static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false},
                               {"accelerator", JM_KEY_CHOICE, .choices = "gpu pair"},
+                              {"gpus", JM_KEY_TEXT, .required = false},
                               {0}};
 
 const jm_instrument jm_pm_counters = {.type = "pm_counters",

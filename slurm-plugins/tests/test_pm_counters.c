@@ -67,6 +67,23 @@ TEST(a_module_of_two_belongs_to_no_one_gpu) {
     bench_channel(6, "gpu-6.7-pair", "gpu", "node");
 }
 
+/* The controller's order need not be Slurm's. */
+TEST(the_gpus_of_an_accelerator_are_those_that_the_configuration_names) {
+    GIVEN config = here();
+    write_ex();
+    give(&config.settings, jm_pm_counters.keys, "gpus", " 4.5 2.3  7 0.1");
+    expect(bench_open(&jm_pm_counters, &config));
+    bench_channel(3, "gpu-4.5-pair", "gpu", "node");
+    bench_channel(5, "gpu-7", "gpu", "node");
+    bench_channel(6, "gpu-0.1-pair", "gpu", "node");
+    FOR_TEXTS (wrong, "0 1 2", "0 1 2 x", "0 1 2 64", "0 1 2 3.x", "0 1 2 3.", "", "0,1,2,3") {
+        GIVEN other = here();
+        give(&other.settings, jm_pm_counters.keys, "gpus", wrong);
+        expect(!bench_open(&jm_pm_counters, &other));
+        expect_part(bench.why.text, "key 'gpus': must have a GPU, or two as 2.3, for each");
+    }
+}
+
 TEST(one_scan_is_one_value) {
     write_ex();
     expect(open_here());

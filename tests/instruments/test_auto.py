@@ -111,13 +111,19 @@ def grace_hopper_with_a_module(machine: Machine) -> None:
 
 
 def cray_ex_with_mi250x(machine: Machine) -> None:
-    """The blade's controller measures each card itself."""
+    """The blade's controller measures each card itself, which is two devices to its driver."""
     stems = ("", "cpu_", "memory_", "accel0_", "accel1_")
     files = {f"{stem}energy": "1000 J 1700000000000000 us" for stem in stems}
     static = {"raw_scan_hz": 10, "version": 2, "generation": 4, "freshness": 7}
     write_files(machine.root / "sys/cray/pm_counters", files | static)
     machine.rapl(AMD, limits=False)
     machine.amds(4, MI250X, V1_3)
+
+
+def cray_ex_with_mi300x(machine: Machine) -> None:
+    cray_ex_with_mi250x(machine)
+    for number in (2, 3):
+        (machine.root / f"sys/bus/pci/drivers/amdgpu/0000:{number + 3:02x}:00.0").unlink()
 
 
 def intel_max(machine: Machine) -> None:
@@ -168,6 +174,10 @@ EXPECTED = {
         {f"{METER}{part}_Power_Socket_0" for part in ("Grace", "CPU", "SysIO")} | {"nvml/gpu-0"},
     ),
     cray_ex_with_mi250x: (
+        {"auto/node"},
+        {"auto/cpu", "auto/memory", "auto/gpu-0.1-pair", "auto/gpu-2.3-pair"},
+    ),
+    cray_ex_with_mi300x: (
         {"auto/node"},
         {"auto/cpu", "auto/memory", "auto/gpu-0", "auto/gpu-1"},
     ),
