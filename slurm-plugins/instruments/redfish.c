@@ -8,6 +8,8 @@
  *   user, password_file   the BMC's user; the password is the first line of a file of mode 600
  *   ca_file         PEM file of the authorities that may sign the BMC's certificate, or of that
  *                   certificate itself; absent: those of the system. TLS is always verified.
+ *   public_key      sha256//BASE64 of the BMC's public key, where it signed its certificate itself,
+ *                   under any name: instead of an authority, or with ca_file beside it
  *   auth            session (default: X-Auth-Token, renewed when it ends, deleted at close), basic
  *   channels:       one a chassis: - {name: node, chassis: Self, source: power, domain: node}
  *   chassis         Id of the chassis; absent: the only one that the service has
@@ -18,8 +20,10 @@
  *     supplies        PowerSubsystem, sum of each supply's Metrics, InputPowerWatts.Reading
  *     energy_joules   EnvironmentMetrics, EnergyJoules.Reading: a counter, integrated in the BMC
  *     energy_kwh      EnvironmentMetrics, EnergykWh.Reading, likewise
- *   supplies        how many power supplies the chassis has (default 2): each owes its own offset
- *   (DSP0268, the Redfish data model, and DSP0266, the protocol.)
+ *     sensor, sensor_joules, sensor_kwh   Sensors, Reading of the one that `sensor` names by its
+ * Id, of ReadingType Power, EnergyJoules or EnergykWh supplies        how many power supplies the
+ * chassis has (default 2): each owes its own offset (DSP0268, the Redfish data model, and DSP0266,
+ * the protocol.)
  *
  * A BMC answers in 0.1 to 2 s: give `timeout_s: 10` and a `period_s` of some seconds. What one
  * reading did not finish the next one continues.
@@ -53,6 +57,9 @@ typedef enum {
     SOURCE_SUPPLIES,
     SOURCE_JOULES,
     SOURCE_KWH,
+    SOURCE_SENSOR,
+    SOURCE_SENSOR_JOULES,
+    SOURCE_SENSOR_KWH,
     SOURCES
 } source_kind;
 
@@ -67,11 +74,15 @@ static const struct {
     [SOURCE_SUPPLIES] = {"supplies", "PowerSubsystem", jm_supply_uw},
     [SOURCE_JOULES] = {"energy_joules", "EnvironmentMetrics", jm_metrics_joules_uj},
     [SOURCE_KWH] = {"energy_kwh", "EnvironmentMetrics", jm_metrics_kwh_uj},
+    [SOURCE_SENSOR] = {"sensor", "Sensors", jm_sensor_uw},
+    [SOURCE_SENSOR_JOULES] = {"sensor_joules", "Sensors", jm_sensor_joules_uj},
+    [SOURCE_SENSOR_KWH] = {"sensor_kwh", "Sensors", jm_sensor_kwh_uj},
 };
 
 struct gauge {
     jm_channel_info info;
     char *chassis;             /* Id; NULL: the only one */
+    char *sensor;              /* Id; NULL: none */
     source_kind source;        /* as configured, then what auto has found */
     int n_uris;                /* 0: not looked up yet */
     jm_uri uris[SUPPLIES_MAX]; /* of the values, which are added up */
@@ -171,6 +182,17 @@ static outcome find_supplies(redfish *self, const jm_uri *subsystem, struct gaug
     return result;
 }
 
+static bool is_sensor(source_kind source) {
+    return source >= SOURCE_SENSOR;
+}
+
+/* DSP0268 lays a sensor out as .../Sensors/Id: one has hundreds, and need not list them. */
+static bool append_id(jm_uri *uri, const char *id) {
+    char path[JM_URI_MAX];
+    return !strchr(id, '/') && jm_format(path, sizeof path, "%s/%s", uri->path, id) &&
+           jm_uri_take(path, uri);
+}
+
 static outcome look_up(redfish *self, const jm_uri *chassis, struct gauge *gauge,
                        source_kind source, jm_message *why) {
     jm_uri *first = &gauge->uris[0];
@@ -180,6 +202,10 @@ static outcome look_up(redfish *self, const jm_uri *chassis, struct gauge *gauge
         return result == FOUND ? find_supplies(self, &subsystem, gauge, why) : result;
     }
     outcome result = follow(self, chassis, sources[source].link, first, why);
+    if (result == FOUND && is_sensor(source) && !append_id(first, gauge->sensor)) {
+        jm_message_set(why, "sensor '%.60s' is no Id", gauge->sensor);
+        result = NOT_OFFERED;
+    }
     gauge->n_uris = result == FOUND;
     return result;
 }
@@ -260,28 +286,30 @@ static bool redfish_read(void *opaque, int64_t now_ns, jm_reading *readings) {
 
 /* ---- open, describe, close ---- */
 
-static const char source_choices[] = "auto metrics power supplies energy_joules energy_kwh";
+static const char source_choices[] = "auto metrics power supplies energy_joules energy_kwh "
+                                     "sensor sensor_joules sensor_kwh";
 
 static const jm_key keys[] = {
     {"url", JM_KEY_NODE_TEXT, .required = true, .example = "https://bmc-%n.example.org"},
     {"user", JM_KEY_TEXT, .required = true, .example = "reader"},
     {"password_file", JM_KEY_PATH, .required = true, .example = "/etc/slurm/bmc.password"},
     {"ca_file", JM_KEY_PATH, .required = false},
+    {"public_key", JM_KEY_TEXT, .required = false},
     {"auth", JM_KEY_CHOICE, .choices = "session basic"},
     {"chassis", JM_KEY_TEXT, .required = false},
     {"source", JM_KEY_CHOICE, .choices = source_choices},
+    {"sensor", JM_KEY_TEXT, .required = false},
     JM_SUPPLIES_KEY,
     {0}};
 
 static const jm_key channel_keys[] = {{"chassis", JM_KEY_TEXT, .required = false},
                                       {"source", JM_KEY_CHOICE, .choices = source_choices},
+                                      {"sensor", JM_KEY_TEXT, .required = false},
                                       JM_SUPPLIES_KEY,
                                       {0}};
 
 static source_kind source_of(const jm_instrument_config *config, const jm_channel_config *channel) {
-    const char *word = jm_text(&config->settings, "source", "auto");
-    if (channel)
-        word = jm_text(&channel->settings, "source", word);
+    const char *word = jm_text(jm_saying(config, channel, "source"), "source", "auto");
     source_kind found = SOURCE_AUTO;
     for (source_kind try = SOURCE_AUTO; try < SOURCES; try++)
         if (strcmp(sources[try].word, word) == 0)
@@ -290,32 +318,55 @@ static source_kind source_of(const jm_instrument_config *config, const jm_channe
 }
 
 static jm_error_budget budget_of(source_kind source) {
-    return source == SOURCE_JOULES ? joules_budget
-           : source == SOURCE_KWH  ? kwh_budget
-                                   : power_budget;
+    switch (source) {
+    case SOURCE_JOULES:
+    case SOURCE_SENSOR_JOULES:
+        return joules_budget;
+    case SOURCE_KWH:
+    case SOURCE_SENSOR_KWH:
+        return kwh_budget;
+    default:
+        return power_budget;
+    }
+}
+
+/* A copy of a key's text of the channel, else of the instrument; NULL, too, where memory is out. */
+static bool copy_text(const jm_instrument_config *config, const jm_channel_config *channel,
+                      const char *key, char **copy) {
+    const jm_settings *saying = jm_saying(config, channel, key);
+    *copy = jm_text_copy(saying, key);
+    return *copy || !jm_given(saying, key);
 }
 
 static bool take_gauge(struct gauge *gauge, const jm_instrument_config *config,
-                       const jm_channel_config *channel) {
-    const char *chassis = jm_text(&config->settings, "chassis", NULL);
-    if (channel)
-        chassis = jm_text(&channel->settings, "chassis", chassis);
-    gauge->chassis = chassis ? strdup(chassis) : NULL;
+                       const jm_channel_config *channel, jm_message *why) {
     gauge->source = source_of(config, channel);
-    bool counts = gauge->source == SOURCE_JOULES || gauge->source == SOURCE_KWH;
+    if (!copy_text(config, channel, "chassis", &gauge->chassis) ||
+        !copy_text(config, channel, "sensor", &gauge->sensor))
+        return false; /* out of memory */
+    if (is_sensor(gauge->source) != (gauge->sensor != NULL)) {
+        jm_message_set(why,
+                       "%s of channel %s: `sensor: ID` and `source: sensor`, sensor_joules or "
+                       "sensor_kwh belong together",
+                       gauge->sensor ? "source" : "sensor", channel ? channel->name : "chassis");
+        return false;
+    }
+    bool counts = budget_of(gauge->source).resolution_uj > 0;
     gauge->info =
         jm_channel_configured(config, channel, counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
                               jm_budget_of_supplies(budget_of(gauge->source), config, channel));
     jm_format(gauge->info.name, sizeof gauge->info.name, "%s", channel ? channel->name : "chassis");
-    return !chassis || gauge->chassis;
+    return true;
 }
 
 static void redfish_close(void *opaque) {
     redfish *self = opaque;
     if (self->service)
         jm_service_close(self->service);
-    for (int i = 0; i < self->count; i++)
+    for (int i = 0; i < self->count; i++) {
         free(self->gauges[i].chassis);
+        free(self->gauges[i].sensor);
+    }
     free(self);
 }
 
@@ -328,7 +379,7 @@ static int redfish_open(const jm_instrument_config *config, void **opaque, jm_me
     bool taken = self != NULL;
     for (int i = 0; i < count && taken; i++)
         taken = take_gauge(&self->gauges[self->count++], config,
-                           config->n_channels > 0 ? &config->channels[i] : NULL);
+                           config->n_channels > 0 ? &config->channels[i] : NULL, &detail);
     if (taken && (self->service = jm_service_open(&config->settings, timeout_s, &detail))) {
         *opaque = self;
         return 0;

@@ -144,6 +144,29 @@ bool jm_supply_uw(const json_t *supply_metrics, uint64_t *uw, jm_message *why) {
                       why);
 }
 
+/* Where a sensor says its kind (DSP0268, Sensor.ReadingType) it must be this one. */
+static bool is_of_type(const json_t *sensor, const char *type, jm_message *why) {
+    const char *said = json_string_value(json_object_get(sensor, "ReadingType"));
+    if (said && strcmp(said, type) != 0)
+        jm_message_set(why, "the sensor's ReadingType is %.40s, not %s", said, type);
+    return !said || strcmp(said, type) == 0;
+}
+
+bool jm_sensor_uw(const json_t *sensor, uint64_t *uw, jm_message *why) {
+    return is_of_type(sensor, "Power", why) &&
+           take_watts(json_object_get(sensor, "Reading"), "Reading", uw, why);
+}
+
+bool jm_sensor_joules_uj(const json_t *sensor, uint64_t *uj, jm_message *why) {
+    return is_of_type(sensor, "EnergyJoules", why) &&
+           take_energy(json_object_get(sensor, "Reading"), "Reading", 1, uj, why);
+}
+
+bool jm_sensor_kwh_uj(const json_t *sensor, uint64_t *uj, jm_message *why) {
+    return is_of_type(sensor, "EnergykWh", why) &&
+           take_energy(json_object_get(sensor, "Reading"), "Reading", 3.6e6, uj, why);
+}
+
 bool jm_metrics_joules_uj(const json_t *metrics, uint64_t *uj, jm_message *why) {
     return take_energy(reading_of(metrics, "EnergyJoules"), "EnergyJoules.Reading", 1, uj, why);
 }

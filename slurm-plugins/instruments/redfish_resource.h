@@ -46,5 +46,8 @@ bool jm_power_uw(const json_t *power, uint64_t *uw, jm_message *why);
 bool jm_supply_uw(const json_t *supply_metrics, uint64_t *uw, jm_message *why);
 bool jm_metrics_joules_uj(const json_t *metrics, uint64_t *uj, jm_message *why);
 bool jm_metrics_kwh_uj(const json_t *metrics, uint64_t *uj, jm_message *why);
+bool jm_sensor_uw(const json_t *sensor, uint64_t *uw, jm_message *why);
+bool jm_sensor_joules_uj(const json_t *sensor, uint64_t *uj, jm_message *why);
+bool jm_sensor_kwh_uj(const json_t *sensor, uint64_t *uj, jm_message *why);
 
 #endif

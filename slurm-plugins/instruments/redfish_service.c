@@ -23,6 +23,7 @@ static const jm_uri root = {"/redfish/v1/"};
 struct jm_service {
     CURL *curl;
     char *base, *user, *password_file, *ca_file;
+    char *public_key; /* as libcurl takes it; NULL: an authority's word is wanted */
     bool basic;
     double timeout_s;
     int64_t deadline_ns;   /* CLOCK_MONOTONIC */
@@ -57,6 +58,12 @@ static void set_up(const jm_service *service, const char *method, const char *ur
     CURL *curl = service->curl;
     curl_easy_reset(curl); /* keeps the connection */
     jm_http_prepare(curl, url, service->ca_file, &reply->body);
+    if (service->public_key)
+        curl_easy_setopt(curl, CURLOPT_PINNEDPUBLICKEY, service->public_key);
+    if (service->public_key && !service->ca_file) { /* who has that key is the BMC */
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, reply);
@@ -95,6 +102,11 @@ static bool perform(jm_service *service, const char *method, const jm_uri *uri, 
     else if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE)
         jm_message_set(why, "%s: %s; give the BMC's authority or certificate as 'ca_file'",
                        service->base, detail[0] ? detail : curl_easy_strerror(result));
+    else if (result == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
+        jm_message_set(why,
+                       "%s: its public key is not that of 'public_key': another BMC, or a new "
+                       "key; ask the BMC itself before you write it down",
+                       service->base);
     else if (result != CURLE_OK)
         jm_message_set(why, "%s %s%s: %s", method, service->base, uri->path,
                        detail[0] ? detail : curl_easy_strerror(result));
@@ -278,9 +290,26 @@ static bool check_url(const char *url, jm_message *why) {
     return false;
 }
 
+/* Anything else libcurl would take for a file's name, or for several keys. */
+static bool check_key(const char *key, jm_message *why) {
+    static const char kind[] = "sha256//";
+    enum { BASE64_OF_SHA256 = 44 };
+    const char *digest = key ? key + strlen(kind) : "";
+    if (!key ||
+        (strncmp(key, kind, strlen(kind)) == 0 && strlen(digest) == BASE64_OF_SHA256 &&
+         strspn(digest, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") ==
+             BASE64_OF_SHA256 - 1 &&
+         digest[BASE64_OF_SHA256 - 1] == '='))
+        return true;
+    jm_message_set(why, "public_key: must be sha256// and a digest in BASE64, is '%.80s'", key);
+    return false;
+}
+
 jm_service *jm_service_open(const jm_settings *settings, double timeout_s, jm_message *why) {
     const char *ca_file = jm_text(settings, "ca_file", NULL);
-    if (!check_url(jm_text(settings, "url", ""), why) || !jm_is_readable(settings, "ca_file", why))
+    const char *public_key = jm_text(settings, "public_key", NULL);
+    if (!check_url(jm_text(settings, "url", ""), why) || !check_key(public_key, why) ||
+        !jm_is_readable(settings, "ca_file", why))
         return NULL;
     jm_service *service = calloc(1, sizeof *service);
     if (!service || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -294,9 +323,10 @@ jm_service *jm_service_open(const jm_settings *settings, double timeout_s, jm_me
     service->user = jm_text_copy(settings, "user");
     service->password_file = jm_text_copy(settings, "password_file");
     service->ca_file = jm_text_copy(settings, "ca_file");
+    service->public_key = jm_text_copy(settings, "public_key");
     service->curl = curl_easy_init();
     if (service->base && service->user && service->password_file && service->curl &&
-        (service->ca_file || !ca_file)) {
+        (service->ca_file || !ca_file) && (service->public_key || !public_key)) {
         service->base[strlen("https://") + strcspn(service->base + strlen("https://"), "/")] = '\0';
         return service;
     }
@@ -323,5 +353,6 @@ void jm_service_close(jm_service *service) {
     free(service->user);
     free(service->password_file);
     free(service->ca_file);
+    free(service->public_key);
     free(service);
 }

@@ -53,6 +53,20 @@ TEST(reads_energy) {
     gives(jm_metrics_kwh_uj, "{\"EnergykWh\": {\"Reading\": 2}}", UINT64_C(7200000000000));
 }
 
+/* As a Sensor resource of DSP0268. */
+TEST(reads_a_sensor_of_its_kind) {
+    gives(jm_sensor_uw, "{\"Reading\": 374.5, \"ReadingType\": \"Power\"}", 374500000);
+    gives(jm_sensor_uw, "{\"Reading\": 3}", 3000000);
+    gives(jm_sensor_joules_uj, "{\"Reading\": 12.25, \"ReadingType\": \"EnergyJoules\"}", 12250000);
+    gives(jm_sensor_kwh_uj, "{\"Reading\": 2, \"ReadingType\": \"EnergykWh\"}",
+          UINT64_C(7200000000000));
+    fails(jm_sensor_uw, "{\"Reading\": 21, \"ReadingType\": \"Temperature\"}",
+          "the sensor's ReadingType is Temperature, not Power");
+    fails(jm_sensor_kwh_uj, "{\"Reading\": 21, \"ReadingType\": \"EnergyJoules\"}",
+          "not EnergykWh");
+    fails(jm_sensor_joules_uj, "{\"Reading\": null}", "Reading is absent");
+}
+
 TEST(names_sick_readings) {
     fails(jm_metrics_uw, "{}", "PowerWatts.Reading is absent");
     fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": null}}", "is absent");

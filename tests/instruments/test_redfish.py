@@ -14,7 +14,7 @@ import pytest
 from tests.cluster import wait_for
 from tests.peers import bmc as bmcs
 from tests.peers.bmc import PASSWORD, USER, Redfish, Sushy
-from tests.peers.certificates import make_authority, make_certificate
+from tests.peers.certificates import make_authority, make_certificate, public_key_digest
 from tests.peers.secret import secret, seen_in_process_list
 
 METRICS = "Chassis/Self/EnvironmentMetrics"
@@ -74,6 +74,28 @@ def test_reads_energy_counters(bmc, entry, probe):
     assert {reading["method"] for reading in done.readings} == {"counter"}
 
 
+def test_reads_sensors(bmc, entry, probe):
+    """One power and one counter among those of other kinds, as DSP0268 lays them out."""
+    bmcs.resource(
+        bmc.mockup, "Chassis/Self", {"Sensors": {"@odata.id": "/redfish/v1/Chassis/Self/Sensors"}}
+    )
+    for name, kind, reading in (("PSU_In", "Power", 288.5), ("Total", "EnergyJoules", 5e5)):
+        sensor = {"Id": name, "ReadingType": kind, "Reading": reading}
+        bmcs.resource(bmc.mockup, f"Chassis/Self/Sensors/{name}", sensor)
+    channels = "{name: in, source: sensor, sensor: PSU_In}"
+    channels += ", {name: sum, source: sensor_joules, sensor: Total}"
+    done = probe(entry(bmc.port, f"channels: [{channels}]"))
+    assert (done.values("in"), done.values("sum")) == ([288.5], [5e5]), done.faults()
+    units = {reading["channel"]: reading["method"] for reading in done.readings}
+    assert units == {"in": "integrated", "sum": "counter"}
+    fault = probe(entry(bmc.port, "source: sensor, sensor: Total")).faults()[0]
+    assert "ReadingType is EnergyJoules, not Power" in fault
+    fault = probe(entry(bmc.port, "source: sensor, sensor: PSU9")).faults()[0]
+    assert "Sensors/PSU9: HTTP 404" in fault
+    for words in ("source: sensor", "sensor: PSU_In"):
+        assert "belong together" in probe(entry(bmc.port, words)).faults()[0]
+
+
 def test_follows_the_power(bmc, entry, watch):
     with watch(entry(bmc.port)) as seen:
         seen.wait_value()
@@ -127,6 +149,42 @@ def test_refuses_another_hosts_certificate(mockup, authority, entry, probe):
         done = probe(entry(other.port))
         assert done.status == 1 and "localhost" in done.faults()[0]
         assert other.requests == 0
+
+
+@pytest.fixture
+def self_signed(authority, mockup) -> Iterator[Redfish]:
+    """A BMC as it comes out of its box: under a name of its maker's, signed by itself."""
+    with Redfish(mockup, authority, "stranger") as started:
+        yield started
+
+
+def pinned(entry: str, authority: Path, of: str) -> str:
+    """Its public key instead of an authority."""
+    ca_file = f"ca_file: {authority / 'ca.crt'}"
+    return entry.replace(ca_file, f"public_key: '{public_key_digest(authority / f'{of}.crt')}'")
+
+
+def test_a_self_signed_service_is_known_by_its_public_key(self_signed, authority, entry, probe):
+    done = probe(pinned(entry(self_signed.port), authority, "stranger"), count=3)
+    assert done.values("chassis") == [300.0] * 3, done.faults()
+
+
+def test_refuses_another_public_key(self_signed, authority, entry, probe):
+    done = probe(pinned(entry(self_signed.port), authority, "elsewhere"), count=3)
+    assert done.status == 1 and all("not that of 'public_key'" in one for one in done.faults())
+    assert self_signed.requests == 0 and self_signed.logins == 0  # it learnt nothing of us
+
+
+def test_a_public_key_spares_no_authority_that_is_named(self_signed, authority, entry, probe):
+    key = public_key_digest(authority / "stranger.crt")
+    done = probe(entry(self_signed.port, f"public_key: '{key}'"))
+    assert "ca_file" in done.faults()[0] and self_signed.requests == 0
+
+
+@pytest.mark.parametrize("key", ["sha256//abc=", "/etc/passwd", "sha256//" + 44 * "A"])
+def test_a_public_key_is_a_digest(bmc, entry, probe, key):
+    fault = probe(entry(bmc.port, f"public_key: '{key}'")).faults()[0]
+    assert f"must be sha256// and a digest in BASE64, is '{key}'" in fault
 
 
 # ---- sessions and secrets ----

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -21,6 +23,15 @@ def make_authority(folder: Path, name: str = "ca") -> Path:
         *("-keyout", key, "-out", certificate),
     )
     return certificate
+
+
+def public_key_digest(certificate: Path) -> str:
+    """As libcurl and HPKP write it: sha256// and the digest of its public key in BASE64."""
+    key = ("openssl", "x509", "-in", certificate, "-noout", "-pubkey")
+    der = ("openssl", "pkey", "-pubin", "-outform", "der")
+    pem = subprocess.run(key, check=True, capture_output=True).stdout
+    public = subprocess.run(der, check=True, capture_output=True, input=pem).stdout
+    return "sha256//" + base64.b64encode(hashlib.sha256(public).digest()).decode()
 
 
 def make_certificate(folder: Path, name: str, common_name: str) -> tuple[Path, Path]:
