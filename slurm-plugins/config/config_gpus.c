@@ -3,8 +3,10 @@
 #include "amdgpu.h"
 #include "common.h"
 #include "config.h"
+#include "log.h"
 #include "reader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,10 +24,6 @@ static bool any_device(const char *device) {
     return true;
 }
 
-static bool is_no_apu(const char *device) {
-    return !jm_is_apu(device);
-}
-
 /* Of Intel's, cards alone have sensors (linux, drivers/gpu/drm/i915/i915_hwmon.c, xe_hwmon.c). */
 static bool has_sensors(const char *device) {
     char path[JM_PATH_MAX];
@@ -34,29 +32,28 @@ static bool has_sensors(const char *device) {
 
 static const struct maker makers[] = {
     {"nvidia", "nvml", any_device},
-    {"amdgpu", "amdgpu", is_no_apu},
+    {"amdgpu", "amdgpu", jm_is_card},
     {"xe", "hwmon", has_sensors},
     {"i915", "hwmon", has_sensors},
 };
+enum { MAKERS = sizeof makers / sizeof *makers };
 
-/* A device that counts is there, or one of this PCI device id ("" any). */
-static bool has_device(const struct maker *maker, const char *root, const char *wanted) {
-    char folder[JM_PATH_MAX], device[JM_PATH_MAX], file[JM_PATH_MAX], id[JM_NAME_MAX];
+static bool has_device(const struct maker *maker, const char *root) {
+    char folder[JM_PATH_MAX], device[JM_PATH_MAX];
     jm_entry entries[DEVICES_MAX];
     jm_format(folder, sizeof folder, "%s/sys/bus/pci/drivers/%s", root, maker->driver);
     int count = jm_list_folder(folder, "", entries, DEVICES_MAX);
     for (int i = 0; i < count; i++)
         if (strchr(entries[i].name, ':') && /* an address: no file of the driver's own */
             jm_format(device, sizeof device, "%s/%s", folder, entries[i].name) &&
-            maker->counts(device) &&
-            (!*wanted || (jm_format(file, sizeof file, "%s/device", device) &&
-                          jm_read_small_file(file, id, sizeof id) > 0 && strcmp(id, wanted) == 0)))
+            maker->counts(device))
             return true;
     return false;
 }
 
 /* What `auto` would measure by itself. */
 struct choice {
+    const char *type;
     bool gpus; /* among it, already */
     bool node; /* all of the node, GPUs too: no estimate, which knows nothing of them */
 };
@@ -74,16 +71,32 @@ static bool look_at(const jm_instrument_config *config, struct choice *choice) {
         choice->node |= channels[i].domain == JM_DOMAIN_NODE && channels[i].parent < 0 &&
                         channels[i].method != JM_METHOD_MODEL;
     }
+    choice->type = jm_auto_type(self);
     jm_auto.close(self);
     free(channels);
     return true;
 }
 
-/* The site has its own of that type, or calls another so. */
-static bool is_configured(const jm_config *config, const char *type) {
+/* The site measures GPUs by an entry of its own, or may: hwmon has the sensors of all but NVIDIA's.
+ */
+static bool has_gpus(const jm_config *config) {
+    for (int i = 0; i < config->n_instruments; i++) {
+        const jm_instrument_config *entry = &config->instruments[i];
+        bool gpus = entry->domain == JM_DOMAIN_GPU || strcmp(entry->type, "nvml") == 0 ||
+                    strcmp(entry->type, jm_amdgpu.type) == 0 ||
+                    strcmp(entry->type, jm_pm_counters.type) == 0 ||
+                    strcmp(entry->type, jm_hwmon.type) == 0;
+        for (int c = 0; c < entry->n_channels; c++)
+            gpus |= entry->channels[c].has_domain && entry->channels[c].domain == JM_DOMAIN_GPU;
+        if (gpus)
+            return true;
+    }
+    return false;
+}
+
+static bool is_taken(const jm_config *config, const char *name) {
     for (int i = 0; i < config->n_instruments; i++)
-        if (strcmp(config->instruments[i].type, type) == 0 ||
-            strcmp(config->instruments[i].name, type) == 0)
+        if (strcmp(config->instruments[i].name, name) == 0)
             return true;
     return false;
 }
@@ -104,45 +117,71 @@ static bool put_settings(jm_instrument_config *entry, const char *root) {
     return true; /* nvml finds its own */
 }
 
+/* Whether it can be read: where it cannot, whoever wrote `auto` did not ask for it. */
+static bool opens(const jm_instrument_config *entry, const jm_instrument_config *beside) {
+    jm_message why;
+    void *self;
+    const jm_instrument *instrument = jm_instrument_by_type(entry->type, &why);
+    if (instrument && instrument->open(entry, &self, &why) == 0) {
+        instrument->close(self);
+        return true;
+    }
+    jm_warn("instrument %s takes no GPUs of this node, `gpus: false` says so for good: %s",
+            beside->name, why.text);
+    return false;
+}
+
 static void add_entry(jm_config *config, const jm_instrument_config *beside, const char *type,
                       const char *parent) {
+    static const double LEAST_S = 1; /* eight GPUs answer in a tenth of it */
     jm_instrument_config *entry = &config->instruments[config->n_instruments];
     *entry = jm_instrument_defaults(config->path);
     entry->line = beside->line;
     entry->period_s = beside->period_s;
-    entry->timeout_s = beside->timeout_s;
+    entry->timeout_s = fmax(beside->timeout_s, LEAST_S);
     jm_format(entry->name, sizeof entry->name, "%s", type);
     jm_format(entry->type, sizeof entry->type, "%s", type);
     jm_format(entry->parent, sizeof entry->parent, "%s", parent);
-    if (put_settings(entry, jm_text(&beside->settings, "root", "")))
+    if (put_settings(entry, jm_text(&beside->settings, "root", "")) && opens(entry, beside))
         config->n_instruments++;
     else
         jm_settings_free(&entry->settings);
 }
 
-/* The socket's energy, as amdgpu has it, holds the processor's cores (MI300A). */
-static void put_inside_apus(jm_instrument_config *entry, const char *root) {
-    static const struct maker apu = {"amdgpu", "amdgpu", any_device};
-    static const char MI300A[] = "0x74a0";
-    if (has_device(&apu, root, MI300A))
-        jm_format(entry->parent, sizeof entry->parent, "%s", jm_amdgpu.type);
+/* What stands for the whole node's rest or load, in the site's words, has its GPUs in it. */
+static bool is_of_all(const jm_instrument_config *entry, const struct choice *choice) {
+    bool model = strcmp(choice->type, jm_model.type) == 0;
+    return (choice->node || model) &&
+           (!isnan(entry->idle_w) || jm_given(&entry->settings, "full_w"));
+}
+
+/* A psys may hold the GPUs or not, by the board: without the site's word packages, memory and GPUs
+ * are added up, which is sure to have each once. */
+static bool forgo_psys(jm_instrument_config *entry, struct choice *choice) {
+    if (strcmp(choice->type, jm_powercap.type) != 0 || jm_given(&entry->settings, "psys"))
+        return true;
+    return put(entry, &jm_auto, "psys", "false") && look_at(entry, choice);
 }
 
 static void take_gpus_beside(jm_config *config, jm_instrument_config *entry) {
     const char *root = jm_text(&entry->settings, "root", "");
     struct choice choice;
-    if (!jm_flag(&entry->settings, "gpus", true) || !look_at(entry, &choice) || choice.gpus)
+    bool found[MAKERS], any = false;
+    for (size_t i = 0; i < MAKERS; i++)
+        any |= found[i] = has_device(&makers[i], root);
+    if (!any || !jm_flag(&entry->settings, "gpus", true) || has_gpus(config) ||
+        !look_at(entry, &choice) || is_of_all(entry, &choice) || !forgo_psys(entry, &choice))
         return;
+    const bool cray = strcmp(choice.type, jm_pm_counters.type) == 0;
     char parent[JM_NAME_MAX];
     jm_format(parent, sizeof parent, "%s", choice.node ? entry->name : entry->parent);
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+    for (size_t i = 0; i < MAKERS; i++) {
         const struct maker *maker = &makers[i];
-        if (config->n_instruments == JM_INSTRUMENTS_MAX || is_configured(config, maker->type) ||
-            !has_device(maker, root, ""))
-            continue;
-        add_entry(config, entry, maker->type, parent);
-        if (strcmp(maker->type, jm_amdgpu.type) == 0 && !choice.node)
-            put_inside_apus(entry, root);
+        /* hwmon has no sensor of NVIDIA's cards; a rail of a board's own GPU is no card's */
+        bool is_there = choice.gpus && (cray || strcmp(maker->type, "nvml") != 0);
+        if (found[i] && !is_there && !is_taken(config, maker->type) &&
+            config->n_instruments < JM_INSTRUMENTS_MAX)
+            add_entry(config, entry, maker->type, parent);
     }
 }
 

@@ -379,8 +379,12 @@ static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
         retired.outermost = sqlite3_column_int(row, 3) != 0;
         retired.info.parent = -1;
         c = jm_ledger_add_channel(ledger, &retired);
-        if (c < 0)
+        if (c < 0) {
+            jm_warn("channel %s of earlier instruments is forgotten, with what jobs that still run "
+                    "have of it: there is room for %d channels",
+                    name, JM_CHANNELS_MAX);
             return;
+        }
     }
     jm_channel *channel = &ledger->channels[c];
     channel->last_value = u64_at(row, 4);

@@ -58,19 +58,6 @@ static const struct layout layouts[] = {
  */
 enum { CARDS_FORMAT = 1, FIRST_STATED = 4, ATTRIBUTES = 9, LAST_FORMAT = 3 };
 
-bool jm_is_apu(const char *device) {
-    char path[JM_PATH_MAX];
-    unsigned char header[4];
-    int fd = jm_format(path, sizeof path, "%s/gpu_metrics", device)
-                 ? open(path, O_RDONLY | O_CLOEXEC)
-                 : -1;
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, header, sizeof header);
-    close(fd);
-    return length == sizeof header && header[2] > CARDS_FORMAT;
-}
-
 /* MI200: the only cards whose energy in versions before 1.4 is known to be 64 bits of 2^-16 J
  * (smu13_driver_if_aldebaran.h); graphics cards hold 32 bits there. */
 static bool is_aldebaran(unsigned device_id) {
@@ -154,6 +141,22 @@ static bool read_text(const char *folder, const char *file, char text[TEXT_MAX])
     char path[JM_PATH_MAX];
     return jm_format(path, sizeof path, "%s/%s", folder, file) &&
            jm_read_small_file(path, text, TEXT_MAX) > 0;
+}
+
+bool jm_is_card(const char *device) {
+    static const unsigned MI300A = 0x74a0;
+    char path[JM_PATH_MAX], id[TEXT_MAX] = "";
+    unsigned char header[4];
+    if (read_text(device, "device", id) && strtoul(id, NULL, 16) == MI300A)
+        return false;
+    int fd = jm_format(path, sizeof path, "%s/gpu_metrics", device)
+                 ? open(path, O_RDONLY | O_CLOEXEC)
+                 : -1;
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, header, sizeof header);
+    close(fd);
+    return length == sizeof header && header[2] == CARDS_FORMAT;
 }
 
 /* device/hwmon/hwmonN of a card that amdgpu drives. */
@@ -255,7 +258,7 @@ static int add_entries(amdgpu *self, const jm_instrument_config *config, const c
         read_text(device, "device", id);
         card->device_id = (unsigned)strtoul(id, NULL, 16);
         int at = number++;
-        if (!jm_flag(&config->settings, "apus", true) && jm_is_apu(device))
+        if (!jm_flag(&config->settings, "apus", true) && !jm_is_card(device))
             continue;
         enum found found = find_source(card, device, hwmon, why);
         if (found == REFUSED)

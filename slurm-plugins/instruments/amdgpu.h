@@ -20,8 +20,9 @@ typedef enum {
 jm_gpu_metrics jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
                                      uint64_t *energy_uj, jm_message *why);
 
-/* The GPU of this device's folder in sysfs is part of a processor, whose energy is the
- * processor's. */
-bool jm_is_apu(const char *device);
+/* The device of this folder in sysfs is a card with energy of its own, by its gpu_metrics: none of
+ * a processor's (MI300A among them), whose energy is the processor's, too. Without a table: false.
+ */
+bool jm_is_card(const char *device);
 
 #endif

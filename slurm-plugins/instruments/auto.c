@@ -18,10 +18,11 @@ typedef struct {
 } automatic;
 
 /* root: where the machine's sys and proc folders are, /host in a container; gpus: whether those are
- * taken, too. */
+ * taken, too; psys: powercap's. */
 static const jm_key auto_keys[] = {{"root", JM_KEY_PATH, .required = false},
                                    {"full_w", JM_KEY_NUMBER, .min = 0, .max = 1e9},
                                    {"gpus", JM_KEY_BOOL, .required = false},
+                                   {"psys", JM_KEY_BOOL, .required = false},
                                    {0}};
 
 /* A graphics card alone must not pass for the node's energy. */
@@ -63,23 +64,27 @@ static int try_open(automatic *self, const jm_instrument *instrument, const char
 
 static int try_all(automatic *self, const jm_instrument_config *config, jm_message *why) {
     const jm_settings none = {0};
-    jm_settings guess = {0};
+    jm_settings guess = {0}, psys = {0};
     jm_instrument_config model = *config;
     model.domain = JM_DOMAIN_NODE;
     if (isnan(model.idle_w))
         jm_parse_double(default_idle_w, &model.idle_w);
+    const char *given = jm_text(&config->settings, "psys", NULL);
     if (!jm_settings_put(&guess, &auto_keys[1],
-                         jm_text(&config->settings, "full_w", default_full_w), config->line)) {
+                         jm_text(&config->settings, "full_w", default_full_w), config->line) ||
+        (given && !jm_settings_put(&psys, &auto_keys[3], given, config->line))) {
+        jm_settings_free(&guess);
         jm_message_set(why, "auto: out of memory");
         return -1;
     }
     int result = -1;
     if (try_open(self, &jm_pm_counters, "/sys/cray/pm_counters", config, &none, why) == 0 ||
-        try_open(self, &jm_powercap, "/sys/class/powercap", config, &none, why) == 0 ||
+        try_open(self, &jm_powercap, "/sys/class/powercap", config, &psys, why) == 0 ||
         try_open(self, &jm_hwmon, "/sys/class/hwmon", config, &none, why) == 0 ||
         try_open(self, &jm_model, "/proc", &model, &guess, why) == 0)
         result = 0;
     jm_settings_free(&guess);
+    jm_settings_free(&psys);
     return result;
 }
 

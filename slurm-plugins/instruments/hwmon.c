@@ -408,10 +408,7 @@ static void arrange(hwmon *self, double idle_w) {
 
 /* ---- the instrument ---- */
 
-/* Is the device one of the words? A tile is of its card. */
 static bool is_among(const char *words, const char *device) {
-    if (is_tile(device))
-        device = "i915";
     while (*(words += strspn(words, " ,"))) {
         size_t length = strcspn(words, " ,");
         if (strlen(device) == length && strncmp(words, device, length) == 0)
@@ -421,10 +418,11 @@ static bool is_among(const char *words, const char *device) {
     return false;
 }
 
-/* As where another instrument reads amdgpu. */
+/* As where another instrument reads amdgpu. `only: i915` takes its tiles, too. */
 static bool is_skipped(const jm_settings *settings, const char *device) {
     return is_among(jm_text(settings, "skip", ""), device) ||
-           (jm_given(settings, "only") && !is_among(jm_text(settings, "only", ""), device));
+           (jm_given(settings, "only") &&
+            !is_among(jm_text(settings, "only", ""), is_tile(device) ? "i915" : device));
 }
 
 static int by_place(const void *left, const void *right) {

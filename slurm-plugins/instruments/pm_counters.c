@@ -189,6 +189,17 @@ static bool known(const pm_counters *self, const char *stem) {
     return false;
 }
 
+/* The last one's GPUs are another's already. */
+static bool is_named_twice(const pm_counters *self) {
+    const jm_channel_info *last = &self->counters[self->count - 1].info;
+    jm_gpus own = last->domain == JM_DOMAIN_GPU ? jm_gpus_of_channel(last->name) : 0;
+    for (int i = 0; i < self->count - 1; i++)
+        if (self->counters[i].info.domain == JM_DOMAIN_GPU &&
+            jm_gpus_of_channel(self->counters[i].info.name) & own)
+            return true;
+    return false;
+}
+
 static int add_counter(pm_counters *self, const char *root, const char *file, const char *stem,
                        bool energy, const struct accelerators *accelerators,
                        const jm_instrument_config *config, jm_message *why) {
@@ -212,14 +223,15 @@ static int add_counter(pm_counters *self, const char *root, const char *file, co
         counter->info.error.jitter_s = self->scan_s;
     jm_format(counter->stem, sizeof counter->stem, "%s", stem);
     self->count++;
-    if (name_channel(root, stem, accelerators, counter->info.name))
+    if (name_channel(root, stem, accelerators, counter->info.name) && !is_named_twice(self))
         return 0;
     char text[JM_MESSAGE_MAX];
-    jm_format(text, sizeof text,
-              "key 'gpus': must have a GPU, or two as 2.3, for each accelerator, and has none for "
-              "%.20s: '%.60s'; Slurm's numbers of its GPUs belong there",
-              stem, accelerators->gpus);
-    jm_refuse(config, jm_setting_line(&config->settings, "gpus"), why, text);
+    jm_format(
+        text, sizeof text,
+        "key 'gpu_order': must have a GPU of its own, or two as 2.3, for each accelerator, and "
+        "has none for %.20s: '%.60s'; Slurm's numbers of its GPUs belong there",
+        stem, accelerators->gpus ? accelerators->gpus : "");
+    jm_refuse(config, jm_setting_line(&config->settings, "gpu_order"), why, text);
     return -1;
 }
 
@@ -243,23 +255,23 @@ static int pass_of(const char *stem) {
  * An MI250 is one accelerator to the controller and two devices to its driver, which Slurm numbers.
  * The driver is looked for beside the root that ends as Cray's, and so in a container's, too.
  */
-static bool are_pairs(const char *root, const jm_entry *files, int n_files) {
-    static const char place[] = "/sys/cray/pm_counters";
-    char folder[JM_PATH_MAX], stem[JM_NAME_MAX];
+static bool are_pairs(const char *root) {
+    static const char place[] = "/sys/cray/pm_counters", driver[] = "/sys/bus/pci/drivers/amdgpu";
+    static const char *const two_dies[] = {"0x7408",
+                                           "0x740c"}; /* linux, amdgpu_drv.c: MI250X, MI250 */
     size_t length = strlen(root), end = strlen(place);
+    char path[JM_PATH_MAX], folder[JM_PATH_MAX], id[TEXT_MAX];
     jm_entry devices[COUNTERS_MAX * 4];
-    int n_accelerators = 0, n_devices = 0;
-    uint64_t number;
     if (length < end || strcmp(root + length - end, place) != 0 ||
-        !jm_format(folder, sizeof folder, "%.*s/sys/bus/pci/drivers/amdgpu", (int)(length - end),
-                   root))
+        !jm_format(folder, sizeof folder, "%.*s%s", (int)(length - end), root, driver))
         return false;
-    for (int i = 0; i < n_files; i++)
-        n_accelerators += stem_of(files[i].name, "energy", stem) && is_accelerator(stem, &number);
-    int n = jm_list_folder(folder, "", devices, COUNTERS_MAX * 4);
-    for (int i = 0; i < n; i++)
-        n_devices += strchr(devices[i].name, ':') != NULL; /* by their addresses */
-    return n_accelerators > 0 && n_devices == 2 * n_accelerators;
+    int count = jm_list_folder(folder, "", devices, COUNTERS_MAX * 4);
+    for (int i = 0; i < count; i++)
+        if (jm_format(path, sizeof path, "%s/%s/device", folder, devices[i].name) &&
+            jm_read_small_file(path, id, sizeof id) > 0 &&
+            (strcmp(id, two_dies[0]) == 0 || strcmp(id, two_dies[1]) == 0))
+            return true;
+    return false;
 }
 
 /* Energy where there is a counter of it, power for the rest. */
@@ -268,10 +280,10 @@ static int add_counters(pm_counters *self, const char *root, const jm_instrument
     jm_entry files[COUNTERS_MAX * 4];
     int n_files = jm_list_folder(root, "", files, COUNTERS_MAX * 4);
     const struct accelerators accelerators = {
-        .gpus = jm_text(&config->settings, "gpus", NULL),
+        .gpus = jm_text(&config->settings, "gpu_order", NULL),
         .pairs = jm_given(&config->settings, "accelerator")
                      ? jm_chosen(&config->settings, "accelerator", "gpu", "pair")
-                     : are_pairs(root, files, n_files)};
+                     : are_pairs(root)};
     for (int pass = 0; pass <= 2; pass++)
         for (int energy = 1; energy >= 0; energy--)
             for (int i = 0; i < n_files; i++) {
@@ -417,11 +429,11 @@ static bool pm_counters_read(void *opaque, int64_t now_ns, jm_reading *readings)
     return false;
 }
 
-/* accelerator: what an accelN is to Slurm, a GPU or (MI250) a pair of them; gpus: of each, where
- * their order is another. */
+/* accelerator: what an accelN is to Slurm, a GPU or (MI250) a pair of them; gpu_order: of each,
+ * where their order is another. */
 static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false},
                               {"accelerator", JM_KEY_CHOICE, .choices = "gpu pair"},
-                              {"gpus", JM_KEY_TEXT, .required = false},
+                              {"gpu_order", JM_KEY_TEXT, .required = false},
                               {0}};
 
 const jm_instrument jm_pm_counters = {.type = "pm_counters",

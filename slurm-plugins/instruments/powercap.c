@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Instrument `powercap`: RAPL energy counters of Intel and AMD through the kernel's powercap class.
+#include "clock.h"
 #include "common.h"
 #include "log.h"
 
@@ -20,11 +21,15 @@ static const jm_error_budget budget = {.relative = 0.05, .resolution_uj = 61, .j
 /* Ways to the same counters, the best first: only one may count. */
 static const char *const controls[] = {"intel-rapl:", "intel-rapl-tpmi:", "intel-rapl-mmio:", NULL};
 
-enum { ZONES_MAX = 256, CONSTRAINTS = 3, WATCH_NS = 200000000 };
+enum { ZONES_MAX = 256, CONSTRAINTS = 3 };
 
-/* psys has losses and DRAM beyond its packages; less than this of them is no measurement's error.
+/*
+ * Where psys is wired it counts more than its packages, losses and DRAM beside them; where it is
+ * not, nothing, or a part such as one of two. It is watched until packages have used so much, of
+ * which a step of a joule, as of psys on some servers, is no great part, or for so long.
  */
-static const double LEAST_OF_PACKAGES = 0.9;
+static const double LEAST_OF_PACKAGES = 0.75, ENOUGH_UJ = 20e6;
+static const int64_t WATCH_NS = 1000000000, LOOK_NS = 100000000;
 
 /* In the order of containment: a zone's container is always of an earlier kind. */
 typedef enum { ZONE_PSYS, ZONE_PACKAGE, ZONE_DRAM, ZONE_INNER, ZONE_KINDS } zone_kind;
@@ -203,7 +208,7 @@ static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
     return count;
 }
 
-/* What its counter counts in a moment; -1: cannot be read. */
+/* What its counter shows; -1: cannot be read. */
 static int64_t read_zone_uj(const char *root, const struct zone *zone) {
     char folder[JM_PATH_MAX];
     jm_sensor energy;
@@ -219,44 +224,83 @@ static bool is_watched(const struct zone *zone) {
     return zone->kind == ZONE_PSYS || zone->kind == ZONE_PACKAGE;
 }
 
-/* Of psys and packages; what cannot be read gains nothing. */
-static void watch_gains(const char *root, const struct zone *zones, int count, double *gains_uj) {
-    int64_t before_uj[ZONES_MAX];
-    for (int i = 0; i < count; i++)
-        before_uj[i] = is_watched(&zones[i]) ? read_zone_uj(root, &zones[i]) : -1;
-    nanosleep(&(struct timespec){.tv_nsec = WATCH_NS}, NULL);
-    for (int i = 0; i < count; i++) {
-        int64_t now_uj = before_uj[i] < 0 ? -1 : read_zone_uj(root, &zones[i]);
-        gains_uj[i] = now_uj < 0 ? 0 : (double)(now_uj - before_uj[i]);
-        if (gains_uj[i] < 0)
-            gains_uj[i] += (double)zones[i].wrap_uj;
-    }
+/* A zone's counter and when it was read. */
+struct seen {
+    int64_t energy_uj, time_ns;
+};
+
+static struct seen see(const char *root, const struct zone *zone) {
+    int64_t energy_uj = is_watched(zone) ? read_zone_uj(root, zone) : -1;
+    return (struct seen){energy_uj, jm_boot_ns()};
 }
 
-/* A board that does not wire psys up counts nothing there, or a part: it is no meter of what its
- * packages are in. Where it is no more than noise from them, it stays. */
+/* What a zone has gained since; what cannot be read gains nothing. */
+static double gained_uj(const struct zone *zone, struct seen before, struct seen now) {
+    if (before.energy_uj < 0 || now.energy_uj < 0)
+        return 0;
+    double gain_uj = (double)(now.energy_uj - before.energy_uj);
+    return gain_uj < 0 ? gain_uj + (double)zone->wrap_uj : gain_uj;
+}
+
+/* Watts of psys and of packages over the time between their own readings. */
+struct drawn {
+    double psys_w, packages_w;
+};
+
+static struct drawn watch(const char *root, const struct zone *zones, int count) {
+    struct seen before[ZONES_MAX];
+    struct drawn drawn;
+    double packages_uj;
+    int64_t began_ns = jm_boot_ns();
+    for (int i = 0; i < count; i++)
+        before[i] = see(root, &zones[i]);
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        drawn = (struct drawn){0};
+        packages_uj = 0;
+        for (int i = 0; i < count; i++) {
+            struct seen now = see(root, &zones[i]);
+            double gain_uj = gained_uj(&zones[i], before[i], now);
+            double power_w = gain_uj * 1e3 / (double)(now.time_ns - before[i].time_ns + 1);
+            if (zones[i].kind == ZONE_PSYS)
+                drawn.psys_w += power_w;
+            else {
+                drawn.packages_w += power_w;
+                packages_uj += gain_uj;
+            }
+        }
+    } while (packages_uj < ENOUGH_UJ && jm_boot_ns() - began_ns < WATCH_NS);
+    return drawn;
+}
+
+/* Decided once a process and root: whoever opens it again must find the same channels. */
+static bool counts_its_packages(const char *root, const struct zone *zones, int count) {
+    static char decided_root[JM_PATH_MAX];
+    static bool decided;
+    if (strcmp(decided_root, root) == 0)
+        return decided;
+    struct drawn drawn = watch(root, zones, count);
+    decided = drawn.psys_w >= LEAST_OF_PACKAGES * drawn.packages_w;
+    jm_format(decided_root, sizeof decided_root, "%s", root);
+    if (!decided)
+        jm_info("powercap: %s: psys is left out: it counted %.1f W while its packages counted "
+                "%.1f W; `psys: true` takes it all the same",
+                root, drawn.psys_w, drawn.packages_w);
+    return decided;
+}
+
+/* Zones without psys, where it is no meter of what its packages are in; how many. */
 static int leave_out_psys(const char *root, struct zone *zones, int count,
                           const jm_settings *settings) {
-    double gains_uj[ZONES_MAX], packages_uj = 0, psys_uj = 0;
     int n_psys = 0, kept = 0;
     for (int i = 0; i < count; i++)
         n_psys += zones[i].kind == ZONE_PSYS;
-    bool leave = n_psys > 0 && !jm_flag(settings, "psys", true);
-    if (n_psys > 0 && !jm_given(settings, "psys")) {
-        watch_gains(root, zones, count, gains_uj);
-        for (int i = 0; i < count; i++)
-            *(zones[i].kind == ZONE_PSYS ? &psys_uj : &packages_uj) += gains_uj[i];
-        leave = psys_uj < LEAST_OF_PACKAGES * packages_uj;
-    }
-    if (!leave)
+    if (n_psys == 0 || (jm_given(settings, "psys") ? jm_flag(settings, "psys", true)
+                                                   : counts_its_packages(root, zones, count)))
         return count;
     for (int i = 0; i < count; i++)
         if (zones[i].kind != ZONE_PSYS)
             zones[kept++] = zones[i];
-    if (!jm_given(settings, "psys"))
-        jm_info("powercap: %s: psys is left out: it counted %.2f J while its packages counted "
-                "%.2f J; `psys: true` takes it all the same",
-                root, psys_uj / 1e6, packages_uj / 1e6);
     return kept;
 }
 

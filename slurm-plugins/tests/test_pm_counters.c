@@ -71,16 +71,17 @@ TEST(a_module_of_two_belongs_to_no_one_gpu) {
 TEST(the_gpus_of_an_accelerator_are_those_that_the_configuration_names) {
     GIVEN config = here();
     write_ex();
-    give(&config.settings, jm_pm_counters.keys, "gpus", " 4.5 2.3  7 0.1");
+    give(&config.settings, jm_pm_counters.keys, "gpu_order", " 4.5 2.3  7 0.1");
     expect(bench_open(&jm_pm_counters, &config));
     bench_channel(3, "gpu-4.5-pair", "gpu", "node");
     bench_channel(5, "gpu-7", "gpu", "node");
     bench_channel(6, "gpu-0.1-pair", "gpu", "node");
-    FOR_TEXTS (wrong, "0 1 2", "0 1 2 x", "0 1 2 64", "0 1 2 3.x", "0 1 2 3.", "", "0,1,2,3") {
+    FOR_TEXTS (wrong, "0 1 2", "0 1 2 x", "0 1 2 64", "0 1 2 3.x", "0 1 2 3.", "", "0,1,2,3",
+               "0 1 2 2", "0.1 2.3 4.5 5.6") {
         GIVEN other = here();
-        give(&other.settings, jm_pm_counters.keys, "gpus", wrong);
+        give(&other.settings, jm_pm_counters.keys, "gpu_order", wrong);
         expect(!bench_open(&jm_pm_counters, &other));
-        expect_part(bench.why.text, "key 'gpus': must have a GPU, or two as 2.3, for each");
+        expect_part(bench.why.text, "key 'gpu_order': must have a GPU of its own, or two as 2.3");
     }
 }
 

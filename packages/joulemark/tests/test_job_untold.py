@@ -240,6 +240,22 @@ def test_each_cluster_s_job_has_its_own_comment(site, close):
     ]
 
 
+def test_a_login_node_without_joulemark_yaml_is_told_the_same(site, close, monkeypatch, tmp_path):
+    leave(site, 20)
+    close(20)
+    before, _ = told(site, "20")
+    scontrol = tmp_path / "bin" / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'ClusterName             = demo'\n")
+    scontrol.chmod(0o755)
+    site.yaml.unlink()
+    after, _ = told(site, "20")
+    assert after["energy_j"] == before["energy_j"] == 100
+    assert "set JOULEMARK_CONFIG to the site's joulemark.yaml" in after["notes"][-1]
+    assert site.run("job", "20", "-M", "demo")[0] == 0
+    scontrol.write_text("#!/bin/sh\nexit 1\n")
+    assert "does slurmctld run?" in site.fails("job", "20")
+
+
 # ---- what is not known ----
 
 

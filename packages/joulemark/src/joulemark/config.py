@@ -99,10 +99,24 @@ def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
     )
 
 
+def is_there() -> bool:
+    """A configuration that this user may read."""
+    return os.access(find(), os.R_OK)
+
+
+def why_missing() -> str:
+    """What load() would say where it is not."""
+    try:
+        _root(find())
+    except UsageError as error:
+        return str(error)
+    return "it was not there"
+
+
 def zone() -> days.Zone:
     """Of the site's days; UTC where no configuration is to be read."""
     path = find()
-    if not os.access(path, os.R_OK):
+    if not is_there():
         return days.Zone()
     return days.Zone(Section(path, _root(path), KEYS).timezone(must_be_known=True))
 

@@ -14,6 +14,7 @@ from joulemark.errors import UserError
 if TYPE_CHECKING:
     from joulemark.accounting.job import Job
     from joulemark.accounting.jobid import JobId
+    from joulemark.config import Config
 
 SUMMARY = (
     "tell what a job cost: its energy, power, parts, steps, regions, and what would change it"
@@ -37,8 +38,8 @@ known, and of how many runs a sum is (energy_jobs, energy_gpu_jobs). csv and par
 ID of the same names, without runs, steps, regions and what is said. A job
 that `report jobs` does not show you is not known here, either.
 
-Who cannot read the store is told what AdminComment has of the jobs that sacct shows him: all but
-steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures to 0.1 or four digits,
+Who cannot read the store, or has no joulemark.yaml, is told what AdminComment has of the jobs that
+sacct shows him: all but steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures to 0.1 or four digits,
 times are Slurm's whole seconds, and what is made of a corrected energy is of what is charged; of a
 requeued job Slurm is told a correction of the last run alone. The last line says so, in json the
 last of `notes`, for csv, json and parquet stderr.
@@ -75,15 +76,39 @@ def _job_ids(text: str) -> list:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the jobs that are known; 1 if one is not."""
-    from joulemark import config, layout, progress, store
+    from joulemark import config, layout
     from joulemark.accounting import job, jobreport, usage
-    from joulemark.slurm import allocations, rights
+    from joulemark.slurm import allocations, configuration
 
-    site = config.load()
     asked = [one for ids in options.jobs for one in ids]
     chosen = dict.fromkeys(usage.named_clusters(options.clusters))
     known = {name: allocations.ask(name, asked, "-M", name) for name in chosen}
-    known = known or {site.cluster: allocations.ask(site.cluster, asked)}
+    if config.is_there():
+        site = config.load()
+        known = known or {site.cluster: allocations.ask(site.cluster, asked)}
+        found, problems = _of_store(site, asked, known)
+        found = [job.with_peak(one, site) for one in found]
+    else:  # as on a login node
+        cluster = None if known else configuration.cluster()
+        known = known or {cluster: allocations.ask(cluster, asked)}
+        found, problems = _told(asked, known, config.why_missing())
+    output.tell(problems)
+    records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
+    texts = (jobreport.as_text(one, names_cluster=bool(chosen)) for one in found)
+    layout.show_each(options, records_of(found), texts, jobreport.columns())
+    if options.format in output.FORMATS:
+        output.tell(dict.fromkeys(note for one in found for note in jobreport.source(one)))
+    return 1 if problems else 0
+
+
+def _of_store(
+    site: Config, asked: list[JobId], known: dict[str, tuple]
+) -> tuple[list[Job], list[str]]:
+    """As _each, of the store, or, where it cannot be read, of sacct alone."""
+    from joulemark import progress, store
+    from joulemark.accounting import job
+    from joulemark.slurm import rights
+
     shown = rights.of_caller(site)
     whose = shown.whose("jobs")
     try:
@@ -94,16 +119,15 @@ def run(options: argparse.Namespace) -> int:
         if problems:
             shown.tell("jobs")
     except UserError as error:
-        why = str(error)
-        found, problems = _each(asked, known, lambda *one: job.find_told(*one, why))
-    output.tell(problems)
-    found = [job.with_peak(one, site) for one in found]
-    records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
-    texts = (jobreport.as_text(one, names_cluster=bool(chosen)) for one in found)
-    layout.show_each(options, records_of(found), texts, jobreport.columns())
-    if options.format in output.FORMATS:
-        output.tell(dict.fromkeys(note for one in found for note in jobreport.source(one)))
-    return 1 if problems else 0
+        return _told(asked, known, str(error))
+    return found, problems
+
+
+def _told(asked: list[JobId], known: dict[str, tuple], why: str) -> tuple[list[Job], list[str]]:
+    """As _each, of what sacct tells alone; why: the store cannot be read."""
+    from joulemark.accounting import job
+
+    return _each(asked, known, lambda *one: job.find_told(*one, why))
 
 
 def _each(

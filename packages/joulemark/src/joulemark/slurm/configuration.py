@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 
+from joulemark.slurm import command
+
 
 def keys(said: str) -> dict[str, str]:
     """Values by lower-case key."""
     pairs = re.findall(r"^(\w+)(?:\[\d+\])?[ \t]*=[ \t]*(.*)$", said, re.MULTILINE)
     return {key.lower(): value.strip() for key, value in pairs}
+
+
+def cluster() -> str:
+    """The name of the cluster of this machine; UserError where slurmctld does not tell."""
+    said = command.answer("does slurmctld run?", "scontrol", "show", "config")
+    return keys(said).get("clustername", "")
 
 
 def of_slurmdbd(said: str) -> dict[str, str]:
