@@ -33,6 +33,13 @@ if [[ -n ${JM_ARRAY:-} ]]; then
     export "${jm_settings[SLURM_ARRAY_TASK_ID]}"
 fi
 
+for jm_knob in JM_THREADS JM_RANKS_PER_NODE JM_REPEAT; do
+    if [[ -n ${!jm_knob:-} && ! ${!jm_knob} =~ ^[1-9][0-9]{0,8}$ ]]; then
+        echo "$jm_knob='${!jm_knob}': must be a whole number from 1 on" >&2
+        exit 2
+    fi
+done
+
 if [[ -n ${JOULEMARK_MODULES:-} ]]; then module use "$JOULEMARK_MODULES"; fi
 JOULEMARK_RESULTS=$(realpath "${JOULEMARK_RESULTS:-$SLURM_SUBMIT_DIR}")
 export JOULEMARK_RESULTS
@@ -110,10 +117,18 @@ jm_load() {
     if ! module is-loaded "$name"; then module load "$name"; fi
 }
 
+# srun's own word for it names neither.
+jm_warn_of_threads() {
+    if ((${JM_THREADS:-0} > $1)); then echo "JM_THREADS='$JM_THREADS': the job has $1 cores on a node" >&2; fi
+}
+
 # Chooses one task on one node, of the COMPONENT of a heterogeneous job (else 0): srun's options into
 # jm_step, the task's threads into jm_threads.
 jm_alone() {
-    jm_threads=${JM_THREADS:-$(jm_cores "$1")}
+    local cores
+    cores=$(jm_cores "$1")
+    jm_threads=${JM_THREADS:-$cores}
+    jm_warn_of_threads "$cores"
     jm_step=(--nodes=1 --ntasks=1 --cpus-per-task="$jm_threads" "${jm_bind[@]}")
     if [[ -n ${SLURM_HET_SIZE:-} ]]; then jm_step+=(--het-group="$1"); fi
     jm_step+=("${jm_more[@]}")
@@ -128,6 +143,7 @@ jm_ranks() {
         jm_step+=(--het-group="0-$((SLURM_HET_SIZE - 1))")
     else
         cores=$(jm_cores 0)
+        jm_warn_of_threads "$cores"
         on_a_node=$((cores / ${JM_THREADS:-1}))
         if [[ $variant == *-@(remote|direct) && $variant != mpi* ]]; then on_a_node=${SLURM_GPUS_ON_NODE:-1}; fi
         if [[ -n ${JM_RANKS_PER_NODE:-} ]]; then

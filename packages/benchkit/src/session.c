@@ -113,7 +113,9 @@ static bool open_outputs(struct bk_session *session) {
     }
     // Appended, a line a write: the steps and ranks of one job share the file.
     session->cooked =
-        open_output(program, session->cooked_name, "ae", "make the folder, or give --cooked FILE");
+        open_output(program, session->cooked_name, "ae",
+                    "give --cooked FILE in a folder where you may write (a job template: "
+                    "JOULEMARK_RESULTS)");
     if (session->cooked == NULL)
         return false;
     setvbuf(session->cooked, NULL, _IOFBF, 1 << 16);

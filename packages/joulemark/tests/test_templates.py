@@ -379,6 +379,20 @@ def test_a_step_that_fails_fails_the_job(template, tmp_path):
     template("mod2am", status=3)
 
 
+@pytest.mark.parametrize("knob", ["JM_REPEAT", "JM_THREADS", "JM_RANKS_PER_NODE"])
+@pytest.mark.parametrize("value", ["0", "x", "-1", "1.5", "2 3"])
+def test_a_knob_that_is_no_number_ends_the_job(template, knob, value):
+    """Before, JM_REPEAT=x completed, and measured nothing."""
+    done = template("stream", status=2, **{knob: value})
+    assert f"{knob}='{value}': must be a whole number from 1 on" in done.stderr
+
+
+def test_more_threads_than_cores_are_named(template, tmp_path):
+    (tmp_path / "bin/srun").write_text("#!/bin/sh\nexit 1\n")
+    done = template("triad", status=1, JM_THREADS="99")
+    assert "JM_THREADS='99': the job has 4 cores on a node" in done.stderr
+
+
 def test_installed_templates_can_be_copied(tmp_path):
     folder = tmp_path / r"it's |here\n&"
     subprocess.run([TEMPLATES / "install", folder.name], check=True, cwd=tmp_path)

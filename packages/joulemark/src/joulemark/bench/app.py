@@ -226,7 +226,8 @@ def folders() -> list[Path]:
         return [Path(one) for one in named.split(os.pathsep) if one]
     if CHECKOUT.is_dir():
         return [CHECKOUT]
-    raise UsageError("no definitions: set JOULEMARK_APPS to packages/apps of the sources")
+    fix = "`module load joulemark`, or set JOULEMARK_APPS to packages/apps of the sources"
+    raise UsageError(f"no definitions: {fix}")
 
 
 def files() -> dict[str, Path]:

@@ -39,10 +39,10 @@ ID of the same names, without runs, steps, regions and what is said. A job
 that `report jobs` does not show you is not known here, either.
 
 Who cannot read the store, or has no joulemark.yaml, is told what AdminComment has of the jobs that
-sacct shows him: all but steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures to 0.1 or four digits,
-times are Slurm's whole seconds, and what is made of a corrected energy is of what is charged; of a
-requeued job Slurm is told a correction of the last run alone. The last line says so, in json the
-last of `notes`, for csv, json and parquet stderr.
+sacct shows him: all but steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures
+to 0.1 or four digits, times are Slurm's whole seconds, and what is made of a corrected energy is
+of what is charged; of a requeued job Slurm is told a correction of the last run alone. The last
+line says so, in json the last of `notes`, for csv, json and parquet stderr.
 
 -M LIST tells each cluster's job of that number; what one of them has is known.
 

@@ -79,7 +79,7 @@ def srun(name: str, wait_s: float, *options: str) -> list[str]:
 
 def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Finding]:
     look_s = max(SHORTEST_LOOK_S, LOOK_S - (time.monotonic() - began_s))
-    words = [*srun(name, wait_s), "sh", "-c", LOOK, sys.executable]
+    words = [*srun(name, wait_s, "-Jjoulemark-doctor"), "sh", "-c", LOOK, sys.executable]
     before = time.time()
     try:
         done = subprocess.run(
@@ -105,6 +105,8 @@ def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Fin
         ]
     level = WARNING if BUSY in value else ERROR
     fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
+    if "Invalid node name" in value:
+        fix = "name nodes of slurm.conf, or `all`"
     if f"{sys.executable}: " in value:  # Python lacks our modules, or a shell that Python
         fix = "install the command `joulemark` there as on this machine, joulemark-cli"
     return [Finding("node", level, " ".join(words[:3]), value, fix, name)]

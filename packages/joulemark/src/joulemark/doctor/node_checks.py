@@ -42,7 +42,7 @@ def configuration(site: Site) -> Iterator[Finding]:
     """joulemarkd says every error itself, with file, line and key."""
     path = site.config_file
     if not path.exists():
-        fix = "copy share/joulemark/joulemark.yaml there, or set JOULEMARK_CONFIG"
+        fix = "copy the site's there (an example: site/joulemark.yaml), or set JOULEMARK_CONFIG"
         yield Finding("config", ERROR, str(path), "does not exist", fix)
         return
     if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
