@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Instrument `scpi`: a power meter on a serial line, Yokogawa's WT230 and WT310 or any that answers
-// a query with numbers.
+// Instrument `scpi`: a power meter on a serial line, USBTMC or TCP, Yokogawa's WT230 and WT310 or
+// any that answers a query with numbers.
 #include "scpi.h"
 
 #include "clock.h"
 #include "common.h"
 #include "meter.h"
+#include "scpi_line.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
-#include <unistd.h>
 
 /* WT230: PRACE-1IP D9.3.3 table 10, 0.2 % and four values a second. */
 static const jm_error_budget wt230_budget = {.relative = 0.002, .jitter_s = 0.25};
@@ -24,7 +20,7 @@ static const jm_error_budget wt310_budget = {.relative = 0.002, .jitter_s = 0.25
 /* Nobody speaks for an unknown meter: 1 %, a value a second. */
 static const jm_error_budget generic_budget = {.relative = 0.01, .jitter_s = 1};
 
-enum { REPLY_MAX = 512, QUERY_MAX = 128, SET_UP_MAX = 6 };
+enum { SET_UP_MAX = 6 };
 
 static const double joules_a_watt_hour = 3600;
 
@@ -62,12 +58,9 @@ typedef struct {
     jm_channel_info info;
     jm_meter meter;
     const model *model;
-    char device[JM_PATH_MAX];
-    char query[QUERY_MAX];
-    speed_t speed;
+    jm_scpi_line line;
+    char query[JM_SCPI_QUERY_MAX];
     int element, item;
-    int64_t timeout_ns;
-    int fd; /* -1: closed */
     jm_message why;
 } scpi;
 
@@ -125,142 +118,41 @@ bool jm_scpi_number(const char *reply, int item, double *number, jm_message *why
     return false;
 }
 
-/* ---- the line ---- */
-
-/* False and why: the deadline passed, or the line is gone. */
-static bool wait_for(scpi *self, short events, int64_t deadline_ns, const char *what) {
-    for (;;) {
-        int64_t left_ns = deadline_ns - jm_clock_ns(CLOCK_MONOTONIC);
-        struct pollfd line = {.fd = self->fd, .events = events};
-        int ready = poll(&line, 1, left_ns > 0 ? (int)((left_ns + 999999) / 1000000) : 0);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready == 1 && (line.revents & events))
-            return true;
-        if (ready == 0)
-            jm_message_set(&self->why, "%s: %s within %.1f s; is the meter on, at this baud rate?",
-                           self->device, what, (double)self->timeout_ns / 1e9);
-        else
-            jm_message_set(&self->why, "%s: the line is gone: %s", self->device,
-                           ready < 0 ? strerror(errno) : "hung up");
-        return false;
-    }
-}
-
-static bool send_line(scpi *self, const char *text, int64_t deadline_ns) {
-    char line[QUERY_MAX + 3];
-    if (!jm_format(line, sizeof line, "%s\r\n", text))
-        return false;
-    size_t length = strlen(line), sent = 0;
-    while (sent < length) {
-        if (!wait_for(self, POLLOUT, deadline_ns, "takes no command"))
-            return false;
-        ssize_t count = write(self->fd, line + sent, length - sent);
-        if (count < 0 && errno != EINTR && errno != EAGAIN) {
-            jm_message_set(&self->why, "%s: cannot be written: %s", self->device, strerror(errno));
-            return false;
-        }
-        sent += count > 0 ? (size_t)count : 0;
-    }
-    return true;
-}
-
-/* One line of printable text, without its end. */
-static bool receive_line(scpi *self, char reply[REPLY_MAX], int64_t deadline_ns) {
-    size_t length = 0;
-    for (;;) {
-        if (!wait_for(self, POLLIN, deadline_ns, "no whole answer"))
-            return false;
-        char byte;
-        ssize_t count = read(self->fd, &byte, 1);
-        if (count < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (count <= 0) {
-            jm_message_set(&self->why, "%s: cannot be read: %s", self->device,
-                           count < 0 ? strerror(errno) : "hung up");
-            return false;
-        }
-        if (byte == '\n')
-            break;
-        if (length == REPLY_MAX - 1 || (byte != '\r' && (byte < ' ' || byte > '~'))) {
-            jm_message_set(&self->why, "%s: answers garbage, byte 0x%02x after %zu; check 'baud'",
-                           self->device, (unsigned)(unsigned char)byte, length);
-            return false;
-        }
-        if (byte != '\r')
-            reply[length++] = byte;
-    }
-    reply[length] = '\0';
-    return true;
-}
-
-/* Answers that came too late for their question must not pass for the next one's. */
-static bool ask(scpi *self, const char *query, char reply[REPLY_MAX], int64_t deadline_ns) {
-    tcflush(self->fd, TCIFLUSH);
-    return send_line(self, query, deadline_ns) && receive_line(self, reply, deadline_ns);
-}
-
-static bool open_line(scpi *self) {
-    self->fd = open(self->device, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    if (self->fd < 0) {
-        jm_message_set(&self->why, "%s: cannot be opened: %s; set 'device' to the meter's line",
-                       self->device, strerror(errno));
-        return false;
-    }
-    struct termios line;
-    if (tcgetattr(self->fd, &line) != 0) {
-        jm_message_set(&self->why, "%s: is no serial line; set 'device' to one", self->device);
-        return false;
-    }
-    cfmakeraw(&line);
-    line.c_cflag |= CLOCAL | CREAD;
-    cfsetispeed(&line, self->speed);
-    cfsetospeed(&line, self->speed);
-    if (tcsetattr(self->fd, TCSANOW, &line) != 0) {
-        jm_message_set(&self->why, "%s: cannot be set up: %s", self->device, strerror(errno));
-        return false;
-    }
-    return true;
-}
+/* ---- the meter ---- */
 
 /* The meter's error queue must be empty after the commands: `0,"No error"`. */
 static bool send_set_up(scpi *self, int64_t deadline_ns) {
     const char *const *commands = self->meter.energy ? self->model->energy : self->model->power;
     for (int i = 0; i < SET_UP_MAX && commands[i]; i++) {
-        char command[QUERY_MAX];
+        char command[JM_SCPI_QUERY_MAX];
         const char *number = strstr(commands[i], "%d");
         bool fits =
             number ? jm_format(command, sizeof command, "%.*s%d%s", (int)(number - commands[i]),
                                commands[i], self->element, number + 2)
                    : jm_format(command, sizeof command, "%s", commands[i]);
-        if (!fits || !send_line(self, command, deadline_ns))
+        if (!fits || !jm_scpi_send(&self->line, command, deadline_ns, &self->why))
             return false;
     }
-    char reply[REPLY_MAX];
+    char reply[JM_SCPI_REPLY_MAX];
     if (!self->model->query)
         return true;
-    if (!ask(self, ":STATUS:ERROR?", reply, deadline_ns))
+    if (!jm_scpi_ask(&self->line, ":STATUS:ERROR?", reply, deadline_ns, &self->why))
         return false;
     if (strncmp(reply, "0,", 2) != 0) {
         jm_message_set(&self->why, "%s: refuses the set-up: %.80s; check 'model' and 'element'",
-                       self->device, reply);
+                       self->line.name, reply);
         return false;
     }
     /* one that already integrates notes an error and goes on */
-    return !self->meter.energy || send_line(self, self->model->start, deadline_ns);
-}
-
-static void close_line(scpi *self) {
-    if (self->fd >= 0)
-        close(self->fd);
-    self->fd = -1;
+    return !self->meter.energy ||
+           jm_scpi_send(&self->line, self->model->start, deadline_ns, &self->why);
 }
 
 /* ---- the instrument ---- */
 
 static void scpi_close(void *opaque) {
     scpi *self = opaque;
-    close_line(self);
+    jm_scpi_shut(&self->line);
     free(self);
 }
 
@@ -291,7 +183,7 @@ static bool set_up(scpi *self, const jm_instrument_config *config, jm_message *w
     uint64_t baud = jm_whole(settings, "baud", 9600);
     self->model = choose_model(settings);
     const char *query = jm_text(settings, "query", self->model->query);
-    if (!choose_speed(baud, &self->speed)) {
+    if (!choose_speed(baud, &self->line.speed)) {
         jm_message_set(why,
                        "scpi: key 'baud': must be 1200, 2400, 4800, 9600, 19200, 38400, 57600 or "
                        "115200");
@@ -302,7 +194,7 @@ static bool set_up(scpi *self, const jm_instrument_config *config, jm_message *w
         return false;
     }
     if (!jm_format(self->query, sizeof self->query, "%s", query)) {
-        jm_message_set(why, "scpi: key 'query': is longer than %d bytes", QUERY_MAX - 1);
+        jm_message_set(why, "scpi: key 'query': is longer than %d bytes", JM_SCPI_QUERY_MAX - 1);
         return false;
     }
     bool energy = jm_chosen(settings, "quantity", "power", "energy");
@@ -310,10 +202,17 @@ static bool set_up(scpi *self, const jm_instrument_config *config, jm_message *w
     self->meter = jm_meter_from(settings, (jm_meter){.scale = scale});
     self->element = (int)jm_whole(settings, "element", 1);
     self->item = (int)jm_whole(settings, "item", 1);
-    self->timeout_ns = (int64_t)(config->timeout_s * 1e9);
+    self->line.timeout_ns = (int64_t)(config->timeout_s * 1e9);
     self->info = jm_meter_channel(&self->meter, config, NULL, *self->model->budget);
     jm_format(self->info.name, sizeof self->info.name, "%s", energy ? "energy" : "power");
-    return jm_format(self->device, sizeof self->device, "%s", jm_text(settings, "device", ""));
+    self->line.tcp = jm_given(settings, "host");
+    if (self->line.tcp == jm_given(settings, "device")) {
+        jm_message_set(why, "scpi: either 'device', /dev/ttyUSB0 or /dev/usbtmc0, or 'host', "
+                            "meter:5025, is needed");
+        return false;
+    }
+    return jm_format(self->line.name, sizeof self->line.name, "%s",
+                     jm_text(settings, self->line.tcp ? "host" : "device", ""));
 }
 
 static int scpi_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
@@ -322,7 +221,7 @@ static int scpi_open(const jm_instrument_config *config, void **opaque, jm_messa
         jm_message_set(why, "scpi: out of memory");
         return -1;
     }
-    self->fd = -1;
+    self->line.fd = -1;
     if (!set_up(self, config, why)) {
         scpi_close(self);
         return -1;
@@ -340,18 +239,19 @@ static int scpi_describe(void *opaque, jm_channel_info *channels, int capacity) 
 
 /* A line with any fault is opened anew the next time, which also brings the two back in step. */
 static bool read_value(scpi *self, uint64_t *value) {
-    int64_t deadline_ns = jm_clock_ns(CLOCK_MONOTONIC) + self->timeout_ns;
-    char reply[REPLY_MAX];
+    int64_t deadline_ns = jm_clock_ns(CLOCK_MONOTONIC) + self->line.timeout_ns;
+    char reply[JM_SCPI_REPLY_MAX];
     double number;
     jm_message what;
-    if (self->fd < 0 && !(open_line(self) && send_set_up(self, deadline_ns)))
+    if (self->line.fd < 0 &&
+        !(jm_scpi_open(&self->line, deadline_ns, &self->why) && send_set_up(self, deadline_ns)))
         return false;
-    if (!ask(self, self->query, reply, deadline_ns))
+    if (!jm_scpi_ask(&self->line, self->query, reply, deadline_ns, &self->why))
         return false;
     if (jm_scpi_number(reply, self->item, &number, &what) &&
         jm_meter_value(&self->meter, number, value, &what))
         return true;
-    jm_message_set(&self->why, "%s: %s", self->device, what.text);
+    jm_message_set(&self->why, "%s: %s", self->line.name, what.text);
     return false;
 }
 
@@ -363,13 +263,14 @@ static bool scpi_read(void *opaque, int64_t now_ns, jm_reading *readings) {
         readings[0] = (jm_reading){.ok = true, .value = value};
         return false;
     }
-    close_line(self);
+    jm_scpi_shut(&self->line);
     readings[0] = (jm_reading){.why = self->why.text};
     return false;
 }
 
 static const jm_key keys[] = {
-    {.name = "device", .kind = JM_KEY_PATH, .required = true, .example = "/dev/ttyUSB0"},
+    {.name = "device", .kind = JM_KEY_PATH},
+    {.name = "host", .kind = JM_KEY_NODE_TEXT},
     {.name = "model", .kind = JM_KEY_CHOICE, .choices = "wt230 wt310 generic"},
     {.name = "baud", .kind = JM_KEY_WHOLE, .min = 1200, .max = 115200},
     {.name = "query", .kind = JM_KEY_TEXT},

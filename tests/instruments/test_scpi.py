@@ -1,12 +1,15 @@
-"""Yokogawa's power meters on a serial line, from a peer that speaks their published commands."""
+"""Yokogawa's power meters on a serial line, over TCP and USB, by their published commands."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from tests.peers.lines import Line
+from tests.cluster.ports import free_port
+from tests.peers.lines import Line, OnNet
 from tests.peers.wattmeter import Wattmeter, Wt230, Wt310
 
 MODELS = [("wt310", Wt310), ("wt230", Wt230)]
@@ -108,6 +111,62 @@ def test_a_line_that_is_not_there_yet(probe):
 def test_what_is_no_serial_line(probe):
     done = probe("  - {type: scpi, device: /dev/null, model: wt310}\n")
     assert "no serial line" in done.faults()[0]
+
+
+def test_a_meter_at_a_port_of_tcp(probe):
+    with Wt310() as meter, OnNet(meter.path) as net:
+        text = f"  - {{type: scpi, host: '127.0.0.1:{net.port}', model: wt310, timeout_s: 5}}\n"
+        done = probe(text, count=3)
+        assert done.values() == [230.5] * 3, done.faults()
+        assert net.callers == 1
+
+
+def test_a_meter_that_hangs_up_is_called_again(watch):
+    with Wt310() as meter:
+        keys = "model: wt310, period_s: 0.1, timeout_s: 1"
+        with OnNet(meter.path) as net:
+            text = f"  - {{type: scpi, name: bench, host: 'localhost:{net.port}', {keys}}}\n"
+            with watch(text) as seen:
+                seen.wait_value(230.5)
+                with seen.new_fault("hung up"), socket.create_connection(("127.0.0.1", net.port)):
+                    pass  # another caller: this one is hung up on
+                meter.watts = "18.0E+00"
+                seen.wait_value(18.0)
+
+
+def test_a_late_answer_over_tcp_is_not_the_next_ones(watch):
+    with Wt310() as meter, OnNet(meter.path) as net:
+        keys = f"host: '127.0.0.1:{net.port}', model: wt310, period_s: 0.1, timeout_s: 0.2"
+        with watch(f"  - {{type: scpi, name: bench, {keys}}}\n") as seen:
+            seen.wait_value(230.5)
+            with seen.new_fault("no whole answer within 0.2 s; is the meter on?"):
+                meter.mood = "late"
+            meter.watts = "18.0E+00"
+            meter.mood = ""
+            seen.wait_value(18.0)
+
+
+def test_a_host_that_nobody_is_at(probe):
+    done = probe(f"  - {{type: scpi, host: '127.0.0.1:{free_port()}', model: wt310}}\n")
+    assert "no connection: Connection refused; set 'host'" in done.faults()[0]
+    done = probe("  - {type: scpi, host: no-such-meter.invalid, model: wt310}\n")
+    assert "no-such-meter.invalid: is not known" in done.faults()[0]
+
+
+@pytest.mark.parametrize("where", ["", "device: /dev/null, host: meter, "])
+def test_a_meter_is_at_one_place(where, probe):
+    done = probe(f"  - {{type: scpi, {where}model: wt310}}\n")
+    assert "either 'device', /dev/ttyUSB0 or /dev/usbtmc0, or 'host'" in done.faults()[0]
+
+
+def test_messages_of_usb_are_whole(tmp_path, probe):
+    """The framing alone: no driver is here, a pseudo terminal stands for /dev/usbtmc0."""
+    with Wt310() as meter:
+        (tmp_path / "usbtmc0").symlink_to(meter.path)
+        text = f"  - {{type: scpi, device: {tmp_path}/usbtmc0, model: wt310, timeout_s: 5}}\n"
+        done = probe(text, count=3)
+    assert done.values() == [230.5] * 3, done.faults()
+    assert not any("\r" in heard for heard in meter.heard)
 
 
 def test_nobody_on_the_line(probe):

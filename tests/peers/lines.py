@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import threading
 import tty
 from typing import TypeVar
@@ -58,6 +59,47 @@ class Listener:
             line.close()
         os.close(self.quit)
         os.close(self.quitter)
+
+
+class OnNet:
+    """A serial line's device at a port of TCP, as a device server has it: one caller at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.device = os.open(path, os.O_RDWR | os.O_NOCTTY)
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.callers = 0
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                caller, _ = self.server.accept()
+                self.callers += 1
+                with caller, contextlib.suppress(ConnectionError):
+                    self._carry(caller)
+
+    def _carry(self, caller: socket.socket) -> None:
+        while True:
+            for end in select.select([caller, self.device, self.server], [], [])[0]:
+                if end is self.server:  # another caller, or the end: this one is hung up on
+                    return
+                if end is not caller:
+                    caller.sendall(os.read(self.device, 4096))
+                elif text := caller.recv(4096):
+                    os.write(self.device, text)
+                else:
+                    return
+
+    def __enter__(self) -> OnNet:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.thread.join(60)
+        self.server.close()
+        os.close(self.device)
 
 
 class Cable(Listener):
