@@ -45,9 +45,10 @@ int jm_config_check_zone(const jm_config *config, jm_config_report report, void 
 /*
  * Beside each `auto` without `gpus: false` an entry for the node's GPUs by their maker's type, as
  * the configuration might have it, where the site has none: inside what measures all of the node.
- * Of a later step than loading, for it looks at the machine.
+ * Of a later step than loading, for it looks at the machine. tell: what each `auto` takes, and why
+ * nothing else; NULL: nobody.
  */
-void jm_config_take_gpus(jm_config *config);
+void jm_config_take_gpus(jm_config *config, jm_tell tell);
 void jm_config_free(jm_config *config); /* also after a load that failed */
 
 #endif

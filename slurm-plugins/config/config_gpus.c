@@ -118,21 +118,21 @@ static bool put_settings(jm_instrument_config *entry, const char *root) {
 }
 
 /* Whether it can be read: where it cannot, whoever wrote `auto` did not ask for it. */
-static bool opens(const jm_instrument_config *entry, const jm_instrument_config *beside) {
-    jm_message why;
+static bool opens(const jm_instrument_config *entry, const jm_instrument_config *beside,
+                  jm_message *why) {
     void *self;
-    const jm_instrument *instrument = jm_instrument_by_type(entry->type, &why);
-    if (instrument && instrument->open(entry, &self, &why) == 0) {
+    const jm_instrument *instrument = jm_instrument_by_type(entry->type, why);
+    if (instrument && instrument->open(entry, &self, why) == 0) {
         instrument->close(self);
         return true;
     }
     jm_warn("instrument %s takes no GPUs of this node, `gpus: false` says so for good: %s",
-            beside->name, why.text);
+            beside->name, why->text);
     return false;
 }
 
-static void add_entry(jm_config *config, const jm_instrument_config *beside, const char *type,
-                      const char *parent) {
+static bool add_entry(jm_config *config, const jm_instrument_config *beside, const char *type,
+                      const char *parent, jm_message *why) {
     static const double LEAST_S = 1; /* eight GPUs answer in a tenth of it */
     jm_instrument_config *entry = &config->instruments[config->n_instruments];
     *entry = jm_instrument_defaults(config->path);
@@ -142,10 +142,13 @@ static void add_entry(jm_config *config, const jm_instrument_config *beside, con
     jm_format(entry->name, sizeof entry->name, "%s", type);
     jm_format(entry->type, sizeof entry->type, "%s", type);
     jm_format(entry->parent, sizeof entry->parent, "%s", parent);
-    if (put_settings(entry, jm_text(&beside->settings, "root", "")) && opens(entry, beside))
+    jm_message_set(why, "out of memory");
+    if (put_settings(entry, jm_text(&beside->settings, "root", "")) && opens(entry, beside, why)) {
         config->n_instruments++;
-    else
-        jm_settings_free(&entry->settings);
+        return true;
+    }
+    jm_settings_free(&entry->settings);
+    return false;
 }
 
 /* What stands for the whole node's rest or load, in the site's words, has its GPUs in it. */
@@ -163,30 +166,63 @@ static bool forgo_psys(jm_instrument_config *entry, struct choice *choice) {
     return put(entry, &jm_auto, "psys", "false") && look_at(entry, choice);
 }
 
-static void take_gpus_beside(jm_config *config, jm_instrument_config *entry) {
+/* Why no GPUs at all are taken beside it; NULL: they are. */
+static const char *why_none(const jm_config *config, jm_instrument_config *entry,
+                            struct choice *choice) {
+    if (!jm_flag(&entry->settings, "gpus", true))
+        return "`gpus: false`";
+    if (has_gpus(config))
+        return "the site has an entry of its own that has GPUs, or may";
+    if (!look_at(entry, choice))
+        return "nothing is taken to put it beside";
+    if (is_of_all(entry, choice))
+        return "idle_w or full_w is of the whole node";
+    return forgo_psys(entry, choice) ? NULL : "out of memory";
+}
+
+static void take_maker(jm_config *config, const jm_instrument_config *entry,
+                       const struct maker *maker, const struct choice *choice, jm_tell tell) {
+    /* hwmon has no sensor of NVIDIA's cards; a rail of a board's own GPU is no card's */
+    bool cray = strcmp(choice->type, jm_pm_counters.type) == 0;
+    jm_message what;
+    if (choice->gpus && (cray || strcmp(maker->type, "nvml") != 0))
+        jm_message_set(&what, "not tried: %s has them", choice->type);
+    else if (is_taken(config, maker->type) || config->n_instruments == JM_INSTRUMENTS_MAX)
+        jm_message_set(&what, "not tried: there is an instrument of this name, or no room");
+    else if (add_entry(config, entry, maker->type, choice->node ? entry->name : entry->parent,
+                       &what))
+        jm_message_set(&what, choice->node ? "taken, inside %s" : "taken, beside %s", choice->type);
+    tell(maker->type, what.text);
+}
+
+static void take_gpus_beside(jm_config *config, jm_instrument_config *entry, jm_tell tell) {
     const char *root = jm_text(&entry->settings, "root", "");
     struct choice choice;
     bool found[MAKERS], any = false;
     for (size_t i = 0; i < MAKERS; i++)
         any |= found[i] = has_device(&makers[i], root);
-    if (!any || !jm_flag(&entry->settings, "gpus", true) || has_gpus(config) ||
-        !look_at(entry, &choice) || is_of_all(entry, &choice) || !forgo_psys(entry, &choice))
-        return;
-    const bool cray = strcmp(choice.type, jm_pm_counters.type) == 0;
-    char parent[JM_NAME_MAX];
-    jm_format(parent, sizeof parent, "%s", choice.node ? entry->name : entry->parent);
+    const char *none = any ? why_none(config, entry, &choice) : NULL;
     for (size_t i = 0; i < MAKERS; i++) {
-        const struct maker *maker = &makers[i];
-        /* hwmon has no sensor of NVIDIA's cards; a rail of a board's own GPU is no card's */
-        bool is_there = choice.gpus && (cray || strcmp(maker->type, "nvml") != 0);
-        if (found[i] && !is_there && !is_taken(config, maker->type) &&
-            config->n_instruments < JM_INSTRUMENTS_MAX)
-            add_entry(config, entry, maker->type, parent);
+        jm_message what;
+        if (found[i] && !none) {
+            take_maker(config, entry, &makers[i], &choice, tell);
+            continue;
+        }
+        jm_message_set(&what, "no card that the driver %s has", makers[i].driver);
+        tell(makers[i].type, found[i] ? none : what.text);
     }
 }
 
-void jm_config_take_gpus(jm_config *config) {
+/* Nobody listens. */
+static void tell_nobody(const char *type, const char *what) {
+    (void)type, (void)what;
+}
+
+void jm_config_take_gpus(jm_config *config, jm_tell tell) {
     for (int i = 0, n = config->n_instruments; i < n; i++)
-        if (strcmp(config->instruments[i].type, jm_auto.type) == 0)
-            take_gpus_beside(config, &config->instruments[i]);
+        if (strcmp(config->instruments[i].type, jm_auto.type) == 0) {
+            if (tell)
+                jm_auto_explain(&config->instruments[i], tell);
+            take_gpus_beside(config, &config->instruments[i], tell ? tell : tell_nobody);
+        }
 }

@@ -35,7 +35,8 @@ static const char USAGE[] =
     "      --describe     print a JSON line a channel, with its error budget, and end; reads "
     "nothing\n"
     "      --probe COUNT  read every instrument COUNT times, print a JSON line a value as the\n"
-    "                     instrument gives it (`part` is not applied), and end\n"
+    "                     instrument gives it (`part` is not applied), and end; beside it, on\n"
+    "                     standard error, what `auto` takes and why nothing else\n"
     "      --forward PID  bring the outbox's records to where they go, for the daemon of that "
     "number,\n"
     "                     which starts this itself\n"
@@ -132,17 +133,23 @@ static int describe(const arguments *args) {
     static jm_config config;
     if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
         return EXIT_BAD_CONFIG;
-    jm_config_take_gpus(&config);
+    jm_config_take_gpus(&config, NULL);
     int failed = jm_describe(&config);
     jm_config_free(&config);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void explain(const char *type, const char *what) {
+    size_t length = strlen(type); /* what an instrument says begins with its type */
+    bool said = strncmp(what, type, length) == 0 && what[length] == ':';
+    fprintf(stderr, "auto: %s%s%s\n", said ? "" : type, said ? "" : ": ", what);
 }
 
 static int probe(const arguments *args) {
     static jm_config config;
     if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
         return EXIT_BAD_CONFIG;
-    jm_config_take_gpus(&config);
+    jm_config_take_gpus(&config, explain);
     int failed = jm_probe(&config, args->probe);
     jm_config_free(&config);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -245,7 +252,7 @@ int main(int argc, char **argv) {
         jm_error("%s", why.text);
         return EXIT_FAILURE;
     }
-    jm_config_take_gpus(&daemon.config);
+    jm_config_take_gpus(&daemon.config, NULL);
     if (jm_daemon_start(&daemon) != 0)
         return EXIT_FAILURE;
     jm_info("joulemarkd " JOULEMARK_VERSION " on node %s: %d channels, every %g s, socket %s",

@@ -59,10 +59,19 @@ static int try_open(automatic *self, const jm_instrument *instrument, const char
         return 0;
     }
     instrument->close(self->self);
+    jm_message_set(why, "%s: %s: has no meter of the node or its processors", instrument->type,
+                   root);
     return -1;
 }
 
-static int try_all(automatic *self, const jm_instrument_config *config, jm_message *why) {
+/* Nobody listens. */
+static void tell_nobody(const char *type, const char *what) {
+    (void)type, (void)what;
+}
+
+/* The first that opens; of each what came of it. */
+static int try_all(automatic *self, const jm_instrument_config *config, jm_tell tell,
+                   jm_message *why) {
     const jm_settings none = {0};
     jm_settings guess = {0}, psys = {0};
     jm_instrument_config model = *config;
@@ -77,12 +86,24 @@ static int try_all(automatic *self, const jm_instrument_config *config, jm_messa
         jm_message_set(why, "auto: out of memory");
         return -1;
     }
+    const struct {
+        const jm_instrument *instrument;
+        const char *folder;
+        const jm_instrument_config *config;
+        const jm_settings *more;
+    } ways[] = {{&jm_pm_counters, "/sys/cray/pm_counters", config, &none},
+                {&jm_powercap, "/sys/class/powercap", config, &psys},
+                {&jm_hwmon, "/sys/class/hwmon", config, &none},
+                {&jm_model, "/proc", &model, &guess}};
     int result = -1;
-    if (try_open(self, &jm_pm_counters, "/sys/cray/pm_counters", config, &none, why) == 0 ||
-        try_open(self, &jm_powercap, "/sys/class/powercap", config, &psys, why) == 0 ||
-        try_open(self, &jm_hwmon, "/sys/class/hwmon", config, &none, why) == 0 ||
-        try_open(self, &jm_model, "/proc", &model, &guess, why) == 0)
-        result = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const jm_instrument *way = ways[i].instrument;
+        if (result != 0)
+            result = try_open(self, way, ways[i].folder, ways[i].config, ways[i].more, why);
+        tell(way->type, self->chosen == way ? "taken"
+                        : self->chosen      ? "not tried: another one is taken"
+                                            : why->text);
+    }
     jm_settings_free(&guess);
     jm_settings_free(&psys);
     return result;
@@ -94,7 +115,7 @@ static int auto_open(const jm_instrument_config *config, void **opaque, jm_messa
         jm_message_set(why, "auto: out of memory");
         return -1;
     }
-    if (try_all(self, config, why) != 0) {
+    if (try_all(self, config, tell_nobody, why) != 0) {
         free(self);
         return -1;
     }
@@ -116,6 +137,13 @@ static void auto_close(void *opaque) {
     automatic *self = opaque;
     self->chosen->close(self->self);
     free(self);
+}
+
+void jm_auto_explain(const jm_instrument_config *config, jm_tell tell) {
+    automatic found = {0};
+    jm_message why;
+    if (try_all(&found, config, tell, &why) == 0)
+        found.chosen->close(found.self);
 }
 
 const char *jm_auto_type(const void *self) {

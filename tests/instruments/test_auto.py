@@ -273,6 +273,25 @@ def test_psys_holds_the_gpus_where_the_site_says_so(machine, described):
     assert outermost == {"auto/psys"} and "nvml/gpu-0" in inside
 
 
+def test_a_probe_says_what_is_taken_and_why_nothing_else(machine, probe):
+    intel_server_with_h100(machine)
+    errors = probe(text_of(machine)).errors.splitlines()
+    said = [line for line in errors if line.startswith("auto: ")]
+    no_cray = f"auto: pm_counters: {machine.root}/sys/cray/pm_counters: has no energy or power; "
+    assert said[0].startswith(no_cray)
+    assert said[1:] == [
+        "auto: powercap: taken",
+        "auto: hwmon: not tried: another one is taken",
+        "auto: model: not tried: another one is taken",
+        "auto: nvml: taken, beside powercap",
+        "auto: amdgpu: no card that the driver amdgpu has",
+        "auto: hwmon: no card that the driver xe has",
+        "auto: hwmon: no card that the driver i915 has",
+    ]
+    errors = probe(text_of(machine, ", gpus: false")).errors
+    assert "auto: nvml: `gpus: false`\n" in errors
+
+
 def test_gpus_that_cannot_be_read_are_a_warning(machine, daemon, monkeypatch):
     """As in a container without the driver's library."""
     intel_server_with_h100(machine)
