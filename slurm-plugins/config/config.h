@@ -49,6 +49,8 @@ int jm_config_check_zone(const jm_config *config, jm_config_report report, void 
  * nothing else; NULL: nobody.
  */
 void jm_config_take_gpus(jm_config *config, jm_tell tell);
+/* Index of the instrument of this name; -1: there is none. */
+int jm_config_entry(const jm_config *config, const char *name);
 void jm_config_free(jm_config *config); /* also after a load that failed */
 
 #endif

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICES_MAX = 256 };
-
 /* PCI's devices that a driver has; `counts`: which of them have energy of their own. */
 struct maker {
     const char *driver, *type;
@@ -37,19 +35,6 @@ static const struct maker makers[] = {
     {"i915", "hwmon", has_sensors},
 };
 enum { MAKERS = sizeof makers / sizeof *makers };
-
-static bool has_device(const struct maker *maker, const char *root) {
-    char folder[JM_PATH_MAX], device[JM_PATH_MAX];
-    jm_entry entries[DEVICES_MAX];
-    jm_format(folder, sizeof folder, "%s/sys/bus/pci/drivers/%s", root, maker->driver);
-    int count = jm_list_folder(folder, "", entries, DEVICES_MAX);
-    for (int i = 0; i < count; i++)
-        if (strchr(entries[i].name, ':') && /* an address: no file of the driver's own */
-            jm_format(device, sizeof device, "%s/%s", folder, entries[i].name) &&
-            maker->counts(device))
-            return true;
-    return false;
-}
 
 /* What `auto` would measure by itself. */
 struct choice {
@@ -91,13 +76,6 @@ static bool has_gpus(const jm_config *config) {
         if (gpus)
             return true;
     }
-    return false;
-}
-
-static bool is_taken(const jm_config *config, const char *name) {
-    for (int i = 0; i < config->n_instruments; i++)
-        if (strcmp(config->instruments[i].name, name) == 0)
-            return true;
     return false;
 }
 
@@ -187,7 +165,8 @@ static void take_maker(jm_config *config, const jm_instrument_config *entry,
     jm_message what;
     if (choice->gpus && (cray || strcmp(maker->type, "nvml") != 0))
         jm_message_set(&what, "not tried: %s has them", choice->type);
-    else if (is_taken(config, maker->type) || config->n_instruments == JM_INSTRUMENTS_MAX)
+    else if (jm_config_entry(config, maker->type) >= 0 ||
+             config->n_instruments == JM_INSTRUMENTS_MAX)
         jm_message_set(&what, "not tried: there is an instrument of this name, or no room");
     else if (add_entry(config, entry, maker->type, choice->node ? entry->name : entry->parent,
                        &what))
@@ -200,7 +179,7 @@ static void take_gpus_beside(jm_config *config, jm_instrument_config *entry, jm_
     struct choice choice;
     bool found[MAKERS], any = false;
     for (size_t i = 0; i < MAKERS; i++)
-        any |= found[i] = has_device(&makers[i], root);
+        any |= found[i] = jm_any_pci_device(root, makers[i].driver, makers[i].counts);
     const char *none = any ? why_none(config, entry, &choice) : NULL;
     for (size_t i = 0; i < MAKERS; i++) {
         jm_message what;
@@ -213,16 +192,11 @@ static void take_gpus_beside(jm_config *config, jm_instrument_config *entry, jm_
     }
 }
 
-/* Nobody listens. */
-static void tell_nobody(const char *type, const char *what) {
-    (void)type, (void)what;
-}
-
 void jm_config_take_gpus(jm_config *config, jm_tell tell) {
     for (int i = 0, n = config->n_instruments; i < n; i++)
         if (strcmp(config->instruments[i].type, jm_auto.type) == 0) {
             if (tell)
                 jm_auto_explain(&config->instruments[i], tell);
-            take_gpus_beside(config, &config->instruments[i], tell ? tell : tell_nobody);
+            take_gpus_beside(config, &config->instruments[i], tell ? tell : jm_tell_nobody);
         }
 }

@@ -493,7 +493,7 @@ static void parse_instrument(jm_reader *reader, const yaml_node_t *value, jm_con
         jm_format(instrument->name, sizeof instrument->name, "%s", instrument->type);
 }
 
-static int find_instrument(const jm_config *config, const char *name) {
+int jm_config_entry(const jm_config *config, const char *name) {
     for (int i = 0; i < config->n_instruments; i++)
         if (strcmp(config->instruments[i].name, name) == 0)
             return i;
@@ -502,7 +502,7 @@ static int find_instrument(const jm_config *config, const char *name) {
 
 static void check_unique(jm_reader *reader, const jm_config *config, int index) {
     const jm_instrument_config *instrument = &config->instruments[index];
-    int first = find_instrument(config, instrument->name);
+    int first = jm_config_entry(config, instrument->name);
     if (first == index || !instrument->name[0])
         return;
     jm_place place = {.line = instrument->line};
@@ -519,7 +519,7 @@ static void check_parent(jm_reader *reader, const jm_config *config, int index, 
         return;
     jm_place place = {.line = line};
     jm_format(place.key, sizeof place.key, "instruments[%d].parent", index);
-    int next = find_instrument(config, parent);
+    int next = jm_config_entry(config, parent);
     if (next < 0) {
         jm_nearest best = {.distance = 4};
         for (int i = 0; i < config->n_instruments; i++)
@@ -537,7 +537,7 @@ static void check_parent(jm_reader *reader, const jm_config *config, int index, 
             return;
         }
         const char *above = config->instruments[next].parent;
-        next = above[0] ? find_instrument(config, above) : -1;
+        next = above[0] ? jm_config_entry(config, above) : -1;
     }
 }
 

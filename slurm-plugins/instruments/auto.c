@@ -64,8 +64,7 @@ static int try_open(automatic *self, const jm_instrument *instrument, const char
     return -1;
 }
 
-/* Nobody listens. */
-static void tell_nobody(const char *type, const char *what) {
+void jm_tell_nobody(const char *type, const char *what) {
     (void)type, (void)what;
 }
 
@@ -115,7 +114,7 @@ static int auto_open(const jm_instrument_config *config, void **opaque, jm_messa
         jm_message_set(why, "auto: out of memory");
         return -1;
     }
-    if (try_all(self, config, tell_nobody, why) != 0) {
+    if (try_all(self, config, jm_tell_nobody, why) != 0) {
         free(self);
         return -1;
     }

@@ -80,4 +80,8 @@ typedef struct {
  * -1 with errno. */
 int jm_list_folder(const char *folder, const char *prefix, jm_entry *entries, int capacity);
 
+/* Whether one of the PCI devices that the driver has, below the machine's root, is such: its folder
+ * is asked about. */
+bool jm_any_pci_device(const char *root, const char *driver, bool (*is_such)(const char *device));
+
 #endif

@@ -145,6 +145,7 @@ extern const jm_instrument jm_powercap, jm_hwmon, jm_pm_counters, jm_amdgpu, jm_
 const char *jm_auto_type(const void *self);
 /* What it takes, and why not the others: told of each type in turn. */
 typedef void (*jm_tell)(const char *type, const char *what);
+void jm_tell_nobody(const char *type, const char *what);
 void jm_auto_explain(const jm_instrument_config *config, jm_tell tell);
 
 /* The instruments that need nothing but libc, and the modules' types; NULL ends. */

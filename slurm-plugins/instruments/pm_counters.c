@@ -251,27 +251,25 @@ static int pass_of(const char *stem) {
     return !*stem ? 0 : has_number(stem) ? 2 : 1;
 }
 
+static bool has_two_dies(const char *device) {
+    static const char *const ids[] = {"0x7408", "0x740c"}; /* linux, amdgpu_drv.c: MI250X, MI250 */
+    char path[JM_PATH_MAX], id[TEXT_MAX];
+    return jm_format(path, sizeof path, "%s/device", device) &&
+           jm_read_small_file(path, id, sizeof id) > 0 &&
+           (strcmp(id, ids[0]) == 0 || strcmp(id, ids[1]) == 0);
+}
+
 /*
  * An MI250 is one accelerator to the controller and two devices to its driver, which Slurm numbers.
  * The driver is looked for beside the root that ends as Cray's, and so in a container's, too.
  */
 static bool are_pairs(const char *root) {
-    static const char place[] = "/sys/cray/pm_counters", driver[] = "/sys/bus/pci/drivers/amdgpu";
-    static const char *const two_dies[] = {"0x7408",
-                                           "0x740c"}; /* linux, amdgpu_drv.c: MI250X, MI250 */
+    static const char place[] = "/sys/cray/pm_counters";
     size_t length = strlen(root), end = strlen(place);
-    char path[JM_PATH_MAX], folder[JM_PATH_MAX], id[TEXT_MAX];
-    jm_entry devices[COUNTERS_MAX * 4];
-    if (length < end || strcmp(root + length - end, place) != 0 ||
-        !jm_format(folder, sizeof folder, "%.*s%s", (int)(length - end), root, driver))
-        return false;
-    int count = jm_list_folder(folder, "", devices, COUNTERS_MAX * 4);
-    for (int i = 0; i < count; i++)
-        if (jm_format(path, sizeof path, "%s/%s/device", folder, devices[i].name) &&
-            jm_read_small_file(path, id, sizeof id) > 0 &&
-            (strcmp(id, two_dies[0]) == 0 || strcmp(id, two_dies[1]) == 0))
-            return true;
-    return false;
+    char top[JM_PATH_MAX];
+    return length >= end && strcmp(root + length - end, place) == 0 &&
+           jm_format(top, sizeof top, "%.*s", (int)(length - end), root) &&
+           jm_any_pci_device(top, "amdgpu", has_two_dies);
 }
 
 /* Energy where there is a counter of it, power for the rest. */

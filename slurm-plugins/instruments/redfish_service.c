@@ -294,9 +294,10 @@ static bool check_url(const char *url, jm_message *why) {
 static bool check_key(const char *key, jm_message *why) {
     static const char kind[] = "sha256//";
     enum { BASE64_OF_SHA256 = 44 };
-    const char *digest = key ? key + strlen(kind) : "";
+    bool is_kind = key && strncmp(key, kind, strlen(kind)) == 0;
+    const char *digest = is_kind ? key + strlen(kind) : "";
     if (!key ||
-        (strncmp(key, kind, strlen(kind)) == 0 && strlen(digest) == BASE64_OF_SHA256 &&
+        (strlen(digest) == BASE64_OF_SHA256 &&
          strspn(digest, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") ==
              BASE64_OF_SHA256 - 1 &&
          digest[BASE64_OF_SHA256 - 1] == '='))

@@ -80,3 +80,17 @@ int jm_list_folder(const char *folder, const char *prefix, jm_entry *entries, in
     free(found);
     return count;
 }
+
+bool jm_any_pci_device(const char *root, const char *driver, bool (*is_such)(const char *device)) {
+    enum { DEVICES_MAX = 256 };
+    char folder[JM_PATH_MAX], device[JM_PATH_MAX];
+    jm_entry entries[DEVICES_MAX];
+    if (!jm_format(folder, sizeof folder, "%s/sys/bus/pci/drivers/%s", root, driver))
+        return false;
+    int count = jm_list_folder(folder, "", entries, DEVICES_MAX);
+    for (int i = 0; i < count; i++)
+        if (strchr(entries[i].name, ':') && /* an address: no file of the driver's own */
+            jm_format(device, sizeof device, "%s/%s", folder, entries[i].name) && is_such(device))
+            return true;
+    return false;
+}

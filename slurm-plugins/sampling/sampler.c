@@ -67,10 +67,8 @@ static void add_channels(jm_sampled *sampled, const jm_instrument_config *config
 /* `parent: NAME` puts an instrument's outermost channels inside NAME's first. */
 static void link_parents(const jm_sampler *sampler, const jm_config *config, jm_ledger *ledger) {
     for (int i = 0; i < sampler->n_opened; i++) {
-        const char *parent = "";
-        for (int k = 0; k < config->n_instruments; k++)
-            if (strcmp(config->instruments[k].name, sampler->opened[i].name) == 0)
-                parent = config->instruments[k].parent;
+        int entry = jm_config_entry(config, sampler->opened[i].name);
+        const char *parent = entry >= 0 ? config->instruments[entry].parent : "";
         for (int p = 0; p < sampler->n_opened && parent[0]; p++) {
             if (strcmp(sampler->opened[p].name, parent) != 0 || sampler->opened[p].n_channels == 0)
                 continue;

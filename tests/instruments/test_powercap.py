@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import wait_for
+from tests.cluster import meanwhile, wait_for
 from tests.peers.machines import AMD, INTEL_CLIENT, INTEL_SERVER, Books, Rapl
 
 SLACK_UJ = 20_000_000  # what the test's start may use up before the first wrap
@@ -104,23 +103,15 @@ def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, daemon):
         books.check()
 
 
-@contextmanager
-def drawing(rapl: Rapl, watts: dict[str, float]) -> Iterator[None]:
+def drawing(rapl: Rapl, watts: dict[str, float]) -> AbstractContextManager[None]:
     """Zones' counters run meanwhile."""
-    over = threading.Event()
 
-    def run() -> None:
+    def run(over: threading.Event) -> None:
         while not over.wait(0.01):
             for zone, power_w in watts.items():
                 rapl.counters[zone].advance(int(power_w * 10_000))
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return meanwhile(run)
 
 
 @pytest.mark.parametrize(

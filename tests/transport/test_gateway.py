@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import pause, wait_for
+from tests.cluster import meanwhile, pause, wait_for
 from tests.peers.agent import Agent
 from tests.peers.gateway import CHANNELS, TREE, Gateway, outlets, watts
 from tests.peers.mosquitto import Broker
@@ -85,22 +85,16 @@ def test_a_nodes_ledger_takes_what_the_gateway_publishes(
     assert 200 * seen_s - error_j <= energy_j <= 200 * seconds + error_j
 
 
-@contextlib.contextmanager
-def late_power(broker: Broker, topic: str, watts: float, late_s: float) -> Iterator[None]:
+def late_power(
+    broker: Broker, topic: str, watts: float, late_s: float
+) -> contextlib.AbstractContextManager[None]:
     """A value each 0.2 s, which is so long on its way, is published meanwhile."""
-    over = threading.Event()
 
-    def publish() -> None:
+    def publish(over: threading.Event) -> None:
         while not over.wait(0.2):
             broker.publish(topic, json.dumps({"time": time.time() - late_s, "watts": watts}))
 
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return meanwhile(publish)
 
 
 def test_a_short_job_is_charged_its_own_of_a_power_that_comes_late(

@@ -104,20 +104,11 @@ def is_there() -> bool:
     return os.access(find(), os.R_OK)
 
 
-def why_missing() -> str:
-    """What load() would say where it is not."""
-    try:
-        _root(find())
-    except UsageError as error:
-        return str(error)
-    return "it was not there"
-
-
 def zone() -> days.Zone:
     """Of the site's days; UTC where no configuration is to be read."""
-    path = find()
     if not is_there():
         return days.Zone()
+    path = find()
     return days.Zone(Section(path, _root(path), KEYS).timezone(must_be_known=True))
 
 

@@ -83,15 +83,19 @@ def run(options: argparse.Namespace) -> int:
     asked = [one for ids in options.jobs for one in ids]
     chosen = dict.fromkeys(usage.named_clusters(options.clusters))
     known = {name: allocations.ask(name, asked, "-M", name) for name in chosen}
-    if config.is_there():
+    try:
         site = config.load()
+    except UserError as error:
+        if config.is_there():
+            raise
+        # as on a login node
+        cluster = None if known else configuration.cluster()
+        known = known or {cluster: allocations.ask(cluster, asked)}
+        found, problems = _told(asked, known, str(error))
+    else:
         known = known or {site.cluster: allocations.ask(site.cluster, asked)}
         found, problems = _of_store(site, asked, known)
         found = [job.with_peak(one, site) for one in found]
-    else:  # as on a login node
-        cluster = None if known else configuration.cluster()
-        known = known or {cluster: allocations.ask(cluster, asked)}
-        found, problems = _told(asked, known, config.why_missing())
     output.tell(problems)
     records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
     texts = (jobreport.as_text(one, names_cluster=bool(chosen)) for one in found)
