@@ -50,7 +50,6 @@ AS_USER = (
 C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh", "*.hip")
 #: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
-DSP = "test_c66x"  # builds a compiler on a new machine: the longest, so begun early
 #: of tests/long: they wait for clusters and machines of their own; the others compute
 OF_SITES = {
     "ansible",
@@ -120,7 +119,7 @@ def lint() -> list[Stage]:
 
 
 def targets(path: Path) -> Stage:
-    lane = "spack" if path.stem in BY_SPACK else "compile" if path.stem == DSP else SPARE
+    lane = "spack" if path.stem in BY_SPACK else SPARE
     name = path.stem.removeprefix("test_").replace("_", " ")
     folder = str(path.relative_to(CHECKOUT))
     return python_tests(f"targets {name}", lane, 1500, folder, test_limit_s=BUILDING_TEST_LIMIT_S)

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,20 @@ MEMORY = ((0x00800000, 256 << 10), (0x0C000000, 4 << 20), (0x80000000, 512 << 20
 LIKE_THE_DSP = ("-DBENCH_NATIVE=OFF", "-DCMAKE_C_FLAGS=-ffp-contract=off", "-DBENCH_C66X=ON")
 #: GCC's software arithmetic, which this machine does not need (SPRAB89, helper functions)
 SOFTWARE_ARITHMETIC = {f"__c6xabi_{name}{kind}" for name in ("add", "sub", "mpy") for kind in "df"}
+BENCHMARKS = {source.name: source for source in backends.having("c66x")}
+#: what must have a DSP backend, and where its time goes to there, where that is arithmetic
+KERNELS = {
+    "dhrystone": None,
+    "hydro": "hydro_sweep",
+    "jm-linpack": "bk_gemm_multiply_share",
+    "jm-stream": "triad",
+    "mod2am": "bk_gemm_multiply_share",
+    "mod2as": "multiply_share",
+    "mod2f": "run_stage",
+}
+SHORT = ("--quick", "--min-seconds", "0.00005")
+#: for the same operations everywhere: a plan found by trying is each machine's own
+ALIKE = {"mod2f": ("--plan", "fixed")}
 DISCLAIMER = "a functional simulator's with memory that never waits, NOT the hardware's"
 OTHER_BACKENDS = ("OPENMP", "MPI", "BLAS", "FFTW", "CUDA", "OPENCL")
 
@@ -55,6 +70,20 @@ def build_for_host(source: Path, folder: Path) -> Path:
     without = (f"-DBENCH_{name}=OFF" for name in OTHER_BACKENDS)
     backends.build(source, folder, *LIKE_THE_DSP, *without)
     return folder / "prefix" / "bin"
+
+
+def cooked_lines(cooked: Path) -> list[dict]:
+    """The lines of a cooked output; all must be verified."""
+    lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+    assert lines and all(line["verified"] for line in lines)
+    return lines
+
+
+def results(cooked: Path) -> dict[tuple, str]:
+    """The digest of each variant and size, the DSP's among them."""
+    lines = cooked_lines(cooked)
+    assert any(line["variant"].startswith("c66x") for line in lines)
+    return {(line["kernel"], line["variant"], line["size"]): line["digest"] for line in lines}
 
 
 class Image:
