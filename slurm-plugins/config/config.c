@@ -152,57 +152,6 @@ static const jm_field top_fields[] = {
     {0},
 };
 
-static void complain_parser(jm_reader *reader, const yaml_parser_t *parser) {
-    jm_message message;
-    jm_message_set(&message, "%s:%zu: is not YAML: %s%s%s; correct the line", reader->file,
-                   parser->problem_mark.line + 1, parser->context ? parser->context : "",
-                   parser->context ? ": " : "",
-                   parser->problem ? parser->problem : "out of memory");
-    jm_report(reader, &message);
-}
-
-/* A second document would be read by nobody. */
-static void refuse_more(jm_reader *reader, yaml_parser_t *parser) {
-    yaml_document_t more;
-    if (!yaml_parser_load(parser, &more)) {
-        complain_parser(reader, parser);
-        return;
-    }
-    const yaml_node_t *root = yaml_document_get_root_node(&more);
-    if (root) {
-        jm_message message;
-        jm_message_set(&message, "%s:%d: a second YAML document begins; keep one", reader->file,
-                       jm_line_of(root));
-        jm_report(reader, &message);
-    }
-    yaml_document_delete(&more);
-}
-
-/* Loads the file into reader->document; false when there is nothing to read on, and that has been
- * said. */
-static bool load_document(jm_reader *reader) {
-    jm_message message;
-    FILE *stream = fopen(reader->file, "re");
-    if (!stream) {
-        jm_config_unopened(reader->file, errno, &message);
-        jm_report(reader, &message);
-        return false;
-    }
-    yaml_parser_t parser;
-    bool loaded = false;
-    if (yaml_parser_initialize(&parser)) {
-        yaml_parser_set_input_file(&parser, stream);
-        loaded = yaml_parser_load(&parser, &reader->document);
-        if (loaded)
-            refuse_more(reader, &parser);
-        else
-            complain_parser(reader, &parser);
-        yaml_parser_delete(&parser);
-    }
-    fclose(stream);
-    return loaded;
-}
-
 /* The top mapping, or NULL; an empty file has none, and an error is reported only for what is no
  * mapping. */
 static const yaml_node_t *top_mapping(jm_reader *reader) {
@@ -369,7 +318,7 @@ int jm_config_load(const char *path, const char *node, jm_config *config, jm_con
     jm_reader reader = {
         .file = path, .node = node, .report = report, .context = context, .entry = -1};
     set_defaults(config);
-    if (!jm_format(config->path, sizeof config->path, "%s", path) || !load_document(&reader))
+    if (!jm_format(config->path, sizeof config->path, "%s", path) || !jm_load_document(&reader))
         return reader.errors > 0 ? reader.errors : 1;
     int before = reader.errors;
     const yaml_node_t *root = top_mapping(&reader);

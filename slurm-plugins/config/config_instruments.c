@@ -35,8 +35,8 @@ static const jm_field error_fields[] = {
     BUDGET(resolution_uj, 1e15), BUDGET(jitter_s, 3600), {0},
 };
 
-static void parse_error(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
-                        const jm_place *place, void *out) {
+void jm_parse_error(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
+                    const jm_place *place, void *out) {
     (void)field;
     if (value->type != YAML_MAPPING_NODE) {
         jm_complain(reader, place, "must be a mapping such as {relative: 0.01}, is %s",
@@ -89,13 +89,13 @@ static const jm_field instrument_fields[] = {
     [I_IDLE] = {"idle_w", jm_parse_real, INSTRUMENT(idle_w), 0, 0, MAX_POWER_W},
     [I_MAX] = {"max_w", jm_parse_real, INSTRUMENT(max_w), 0, MIN_LIMIT_W, MAX_POWER_W},
     [I_PART] = {"part", jm_parse_real, INSTRUMENT(part), 0, MIN_PART, 1},
-    [I_ERROR] = {"error", parse_error, INSTRUMENT(error), 0, 0, 0},
+    [I_ERROR] = {"error", jm_parse_error, INSTRUMENT(error), 0, 0, 0},
     [I_DOMAIN] = {"domain", parse_domain, INSTRUMENT(domain), 0, 0, 0},
     [I_CHANNELS] = {"channels", parse_channels, 0, 0, 0, 0},
     [I_END] = {0},
 };
 
-static const jm_error_budget silent = {NAN, NAN, NAN, NAN, NAN};
+const jm_error_budget jm_no_error = {NAN, NAN, NAN, NAN, NAN};
 
 jm_instrument_config jm_instrument_defaults(const char *file) {
     return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
@@ -105,7 +105,7 @@ jm_instrument_config jm_instrument_defaults(const char *file) {
                                   .period_s = NAN,
                                   .timeout_s = NAN,
                                   .stuck_s = NAN,
-                                  .error = silent,
+                                  .error = jm_no_error,
                                   .file = file};
 }
 
@@ -114,18 +114,6 @@ static jm_place at_key(const struct entry *entry, int field) {
     jm_format(place.key, sizeof place.key, "instruments[%d].%s", entry->index,
               instrument_fields[field].key);
     return place;
-}
-
-static const yaml_node_t *value_of(jm_reader *reader, const yaml_node_t *mapping,
-                                   const char *name) {
-    const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
-    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < end; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
-        if (key->type == YAML_SCALAR_NODE &&
-            strcmp((const char *)key->data.scalar.value, name) == 0)
-            return yaml_document_get_node(&reader->document, pair->value);
-    }
-    return NULL;
 }
 
 static void complain_type(const struct entry *entry, const char *type, const jm_message *why) {
@@ -143,7 +131,7 @@ static void complain_type(const struct entry *entry, const char *type, const jm_
 
 /* The type decides which keys there may be, so it is looked up before the keys are read. */
 static const jm_instrument *type_of(struct entry *entry, const yaml_node_t *mapping) {
-    const yaml_node_t *value = value_of(entry->reader, mapping, "type");
+    const yaml_node_t *value = jm_value_of(entry->reader, mapping, "type");
     if (!value) {
         jm_place place = at_key(entry, I_TYPE);
         jm_complain(entry->reader, &place, "is missing; add 'type: auto'");
@@ -252,7 +240,7 @@ static const jm_field channel_fields[] = {
     [C_IDLE] = {"idle_w", jm_parse_real, CHANNEL(idle_w), 0, 0, MAX_POWER_W},
     [C_MAX] = {"max_w", jm_parse_real, CHANNEL(max_w), 0, MIN_LIMIT_W, MAX_POWER_W},
     [C_PART] = {"part", jm_parse_real, CHANNEL(part), 0, MIN_PART, 1},
-    [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
+    [C_ERROR] = {"error", jm_parse_error, CHANNEL(error), 0, 0, 0},
     [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
     [C_SHARED] = {"shared", parse_shared, CHANNEL(split), 0, 0, 0},
     [C_SUM] = {"sum", parse_flag, CHANNEL(sum), 0, 0, 0},
@@ -282,7 +270,7 @@ static void parse_channel(jm_reader *reader, const yaml_node_t *value, const jm_
                                          .idle_w = NAN,
                                          .part = NAN,
                                          .max_w = NAN,
-                                         .error = silent,
+                                         .error = jm_no_error,
                                          .line = place->line};
     if (value->type != YAML_MAPPING_NODE) {
         jm_complain(reader, place, "must be a mapping such as {name: outlet-1}, is %s",
@@ -307,9 +295,9 @@ static void parse_channel(jm_reader *reader, const yaml_node_t *value, const jm_
 
 /* How many channels an entry stands for: one a node of its `nodes`, unless they share it. */
 static int entries_of(jm_reader *reader, const yaml_node_t *channel) {
-    if (channel->type != YAML_MAPPING_NODE || value_of(reader, channel, "shared"))
+    if (channel->type != YAML_MAPPING_NODE || jm_value_of(reader, channel, "shared"))
         return -1;
-    const yaml_node_t *nodes = value_of(reader, channel, "nodes");
+    const yaml_node_t *nodes = jm_value_of(reader, channel, "nodes");
     if (!nodes || nodes->type != YAML_SCALAR_NODE)
         return -1;
     return jm_hosts_count((const char *)nodes->data.scalar.value);
@@ -464,6 +452,8 @@ static void check_instrument(const struct entry *entry) {
     }
     if (instrument == &jm_replay)
         check_replay(entry);
+    if (jm_given(&entry->config->settings, "preset") && jm_find_key(instrument->keys, "quantity"))
+        jm_apply_preset(entry->reader, instrument, entry->config, entry->index);
 }
 
 static void parse_instrument(jm_reader *reader, const yaml_node_t *value, jm_config *config,

@@ -7,6 +7,7 @@
 #include "locate.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,55 @@ jm_place jm_place_of(const yaml_node_t *node, const char *format, ...) {
     vsnprintf(place.key, sizeof place.key, format, arguments);
     va_end(arguments);
     return place;
+}
+
+static void complain_parser(jm_reader *reader, const yaml_parser_t *parser) {
+    jm_message message;
+    jm_message_set(&message, "%s:%zu: is not YAML: %s%s%s; correct the line", reader->file,
+                   parser->problem_mark.line + 1, parser->context ? parser->context : "",
+                   parser->context ? ": " : "",
+                   parser->problem ? parser->problem : "out of memory");
+    jm_report(reader, &message);
+}
+
+/* A second document would be read by nobody. */
+static void refuse_more(jm_reader *reader, yaml_parser_t *parser) {
+    yaml_document_t more;
+    if (!yaml_parser_load(parser, &more)) {
+        complain_parser(reader, parser);
+        return;
+    }
+    const yaml_node_t *root = yaml_document_get_root_node(&more);
+    if (root) {
+        jm_message message;
+        jm_message_set(&message, "%s:%d: a second YAML document begins; keep one", reader->file,
+                       jm_line_of(root));
+        jm_report(reader, &message);
+    }
+    yaml_document_delete(&more);
+}
+
+bool jm_load_document(jm_reader *reader) {
+    jm_message message;
+    FILE *stream = fopen(reader->file, "re");
+    if (!stream) {
+        jm_config_unopened(reader->file, errno, &message);
+        jm_report(reader, &message);
+        return false;
+    }
+    yaml_parser_t parser;
+    bool loaded = false;
+    if (yaml_parser_initialize(&parser)) {
+        yaml_parser_set_input_file(&parser, stream);
+        loaded = yaml_parser_load(&parser, &reader->document);
+        if (loaded)
+            refuse_more(reader, &parser);
+        else
+            complain_parser(reader, &parser);
+        yaml_parser_delete(&parser);
+    }
+    fclose(stream);
+    return loaded;
 }
 
 static const char *kind_of(const yaml_node_t *node) {
@@ -214,6 +264,17 @@ const yaml_node_t *jm_item(jm_reader *reader, const yaml_node_t *list, int index
     return yaml_document_get_node(&reader->document, start[index]);
 }
 
+const yaml_node_t *jm_value_of(jm_reader *reader, const yaml_node_t *mapping, const char *name) {
+    const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < end; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
+        if (key->type == YAML_SCALAR_NODE &&
+            strcmp((const char *)key->data.scalar.value, name) == 0)
+            return yaml_document_get_node(&reader->document, pair->value);
+    }
+    return NULL;
+}
+
 bool jm_check_list(jm_reader *reader, const yaml_node_t *value, const jm_place *place, int most,
                    const char *must_be) {
     if (value->type != YAML_SEQUENCE_NODE) {
@@ -238,6 +299,8 @@ const jm_key *jm_find_key(const jm_key *keys, const char *name) {
 
 static bool is_word_of(const char *words, const char *text) {
     size_t length = strlen(text);
+    if (strchr(text, ' '))
+        return false;
     for (const char *at = words; (at = strstr(at, text)); at += length)
         if ((at == words || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' '))
             return true;

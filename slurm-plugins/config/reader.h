@@ -50,6 +50,10 @@ void jm_report(jm_reader *reader, jm_message *message);
 void jm_complain(jm_reader *reader, const jm_place *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Loads the file into reader->document; false when there is nothing to read on, and that has been
+ * said. */
+bool jm_load_document(jm_reader *reader);
+
 int jm_line_of(const yaml_node_t *node);
 
 jm_place jm_place_of(const yaml_node_t *node, const char *format, ...)
@@ -99,6 +103,9 @@ void jm_parse_mapping(jm_reader *reader, const yaml_node_t *mapping, const char 
 /* The list's items in turn; NULL after the last. */
 const yaml_node_t *jm_item(jm_reader *reader, const yaml_node_t *list, int index);
 
+/* The mapping's value of this key; NULL: it has none. */
+const yaml_node_t *jm_value_of(jm_reader *reader, const yaml_node_t *mapping, const char *name);
+
 bool jm_check_list(jm_reader *reader, const yaml_node_t *value, const jm_place *place, int most,
                    const char *must_be);
 
@@ -127,6 +134,17 @@ void jm_parse_instruments(jm_reader *reader, const jm_field *field, const yaml_n
                           const jm_place *place, void *out);
 
 jm_instrument_config jm_instrument_defaults(const char *file);
+
+/* A meter's limits of error, jm_error_budget. */
+void jm_parse_error(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
+                    const jm_place *place, void *out);
+
+extern const jm_error_budget jm_no_error; /* all of it NAN: nothing is said */
+
+/* What the `preset` of presets.yaml says of such a meter, where the entry and its channels are
+ * silent; index: of the entry. */
+void jm_apply_preset(jm_reader *reader, const jm_instrument *instrument,
+                     jm_instrument_config *config, int index);
 
 /* A gateway's channels and the nodes that they measure: each node once, no channel without. */
 void jm_check_mapping(jm_reader *reader, const jm_config *config);

@@ -237,11 +237,10 @@ static void name_all(char *text, size_t size) {
     }
 }
 
-/* $JOULEMARK_INSTRUMENTS, else lib/joulemark beside the program's folder. */
-static bool module_path(const char *type, char *path, size_t size) {
+bool jm_instrument_file(const char *name, char *path, size_t size) {
     const char *folder = getenv("JOULEMARK_INSTRUMENTS");
     if (folder)
-        return jm_format(path, size, "%s/%s.so", folder, type);
+        return jm_format(path, size, "%s/%s", folder, name);
     char program[JM_PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0)
@@ -253,18 +252,19 @@ static bool module_path(const char *type, char *path, size_t size) {
             return false;
         *slash = '\0';
         /* a build folder has them beside the program, an installation beside its bin folder */
-        if (jm_format(path, size, up == 0 ? "%s/instruments/%s.so" : "%s/lib/joulemark/%s.so",
-                      program, type) &&
+        if (jm_format(path, size, up == 0 ? "%s/instruments/%s" : "%s/lib/joulemark/%s", program,
+                      name) &&
             access(path, R_OK) == 0)
             return true;
     }
-    return jm_format(path, size, "%s/lib/joulemark/%s.so", program, type);
+    return jm_format(path, size, "%s/lib/joulemark/%s", program, name);
 }
 
 /* Never unloaded: threads and libraries of it may live until the process ends. */
 const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why) {
-    char path[JM_PATH_MAX];
-    if (!module_path(type, path, sizeof path)) {
+    char file[JM_NAME_MAX + sizeof ".so"], path[JM_PATH_MAX];
+    if (!jm_format(file, sizeof file, "%s.so", type) ||
+        !jm_instrument_file(file, path, sizeof path)) {
         jm_message_set(why, "the module of '%s' has too long a path", type);
         return NULL;
     }

@@ -169,6 +169,10 @@ int jm_instrument_describe(const jm_instrument *instrument, void *self,
                            const jm_instrument_config *config, jm_channel_info *channels,
                            int capacity);
 
+/* Where a file of the modules' folder lies: $JOULEMARK_INSTRUMENTS, else lib/joulemark beside the
+ * program's folder. False: too long. */
+bool jm_instrument_file(const char *name, char *path, size_t size);
+
 /* What the module TYPE.so exports under this name; NULL and why. */
 const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why);
 

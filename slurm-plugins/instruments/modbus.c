@@ -11,46 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lumel P43 and P12P: PRACE-1IP D9.3.3 table 12, active power 0.5 %, three values a second. */
-static const jm_error_budget lumel_budget = {.relative = 0.005, .jitter_s = 0.33};
 /* Nobody speaks for an unknown meter: class 1 of IEC 62053-21, a value a second. */
 static const jm_error_budget common_budget = {.relative = 0.01, .jitter_s = 1};
 
-enum { CHANNELS_MAX = 1024, SLAVE_MAX = 247, NO_REGISTER = -1 };
+static const double WATT_HOUR_J = 3600;
 
-/* Where a known meter keeps a quantity; the file may say otherwise. */
-typedef struct {
-    int address;
-    jm_register_type type;
-    double scale; /* W or J a step */
-} place;
-
-typedef struct {
-    const char *name;
-    const jm_error_budget *budget;
-    place power, energy;
-} preset;
-
-/*
- * lumel-p43: the register table of Lumel's N43 (user's manual rev. A, tables 6 to 10), the panel
- * meter of the same family: 7000 + 2n holds the float n, high word first, n = 29 is the three
- * phases' active power; 4048 counts imported active energy in 100 Wh. Compare with the display.
- * lumel-p12p: Lumel's error and form, but no table of it was at hand: its `register` must be given.
- */
-static const preset presets[] = {
-    {"lumel-p43",
-     &lumel_budget,
-     {7058, JM_REGISTER_FLOAT32, 1},
-     {4048, JM_REGISTER_UINT32, 100 * 3600.0}},
-    {"lumel-p12p",
-     &lumel_budget,
-     {NO_REGISTER, JM_REGISTER_FLOAT32, 1},
-     {NO_REGISTER, JM_REGISTER_FLOAT32, 3600.0}},
-    {"none",
-     &common_budget,
-     {NO_REGISTER, JM_REGISTER_UINT16, 1},
-     {NO_REGISTER, JM_REGISTER_UINT32, 3600.0}},
-};
+enum { CHANNELS_MAX = 1024, SLAVE_MAX = 247 };
 
 struct channel {
     jm_channel_info info;
@@ -142,14 +108,6 @@ bool jm_register_number(const jm_register_form *form, const uint16_t *registers,
 
 /* ---- the configuration ---- */
 
-static const preset *choose_preset(const jm_settings *settings) {
-    const char *name = jm_text(settings, "preset", "none");
-    const preset *chosen = presets;
-    while (strcmp(chosen->name, name) != 0)
-        chosen++; /* the configuration lets no other word through */
-    return chosen;
-}
-
 static jm_register_type choose_type(const jm_settings *settings, jm_register_type fallback) {
     const char *name = jm_text(settings, "format", types[fallback].name);
     int type = 0;
@@ -161,23 +119,19 @@ static jm_register_type choose_type(const jm_settings *settings, jm_register_typ
 static bool set_up_channel(modbus *self, const jm_instrument_config *config,
                            const jm_channel_config *given, jm_message *why) {
     struct channel *channel = &self->channels[self->count];
-    const preset *known = choose_preset(&config->settings);
     const jm_settings *quantity = jm_saying(config, given, "quantity");
     bool energy = jm_chosen(quantity, "quantity", "power", "energy");
-    const place *where = energy ? &known->energy : &known->power;
     const jm_settings *address = jm_saying(config, given, "register");
-    if (!jm_given(address, "register") && where->address == NO_REGISTER) {
-        jm_message_set(why, "%s:%d: key 'register': is needed%s, e.g. register: 7058", config->file,
-                       given ? given->line : config->line,
-                       known->budget == &lumel_budget ? " (from this meter's manual)" : "");
-        return false;
-    }
-    channel->address = (int)jm_whole(address, "register", (uint64_t)where->address);
+    if (!jm_given(address, "register"))
+        return jm_refuse(config, given ? given->line : 0, why,
+                         "key 'register': is needed, from the meter's manual, e.g. register: 7058");
+    channel->address = (int)jm_whole(address, "register", 0);
     channel->slave = (int)jm_whole(jm_saying(config, given, "slave"), "slave", 1);
     channel->input =
         jm_chosen(jm_saying(config, given, "function"), "function", "holding", "input");
     channel->form = (jm_register_form){
-        .type = choose_type(jm_saying(config, given, "format"), where->type),
+        .type = choose_type(jm_saying(config, given, "format"),
+                            energy ? JM_REGISTER_UINT32 : JM_REGISTER_UINT16),
         .low_word_first =
             jm_chosen(jm_saying(config, given, "word_order"), "word_order", "big", "little"),
         .low_byte_first =
@@ -186,10 +140,10 @@ static bool set_up_channel(modbus *self, const jm_instrument_config *config,
     channel->meter = (jm_meter){
         .energy = energy,
         .whole = !is_float(channel->form.type),
-        .scale = jm_number(jm_saying(config, given, "scale"), "scale", where->scale),
+        .scale = jm_number(jm_saying(config, given, "scale"), "scale", energy ? WATT_HOUR_J : 1),
         .wrap = jm_number(jm_saying(config, given, "wrap"), "wrap", 0),
     };
-    channel->info = jm_meter_channel(&channel->meter, config, given, *known->budget);
+    channel->info = jm_meter_channel(&channel->meter, config, given, common_budget);
     jm_format(channel->info.name, sizeof channel->info.name, "%s",
               given && given->name[0] ? given->name
               : energy                ? "energy"
@@ -405,7 +359,7 @@ static const jm_key keys[] = {
     {.name = "baud", .kind = JM_KEY_WHOLE, .min = 300, .max = 460800},
     {.name = "parity", .kind = JM_KEY_CHOICE, .choices = "none even odd"},
     {.name = "stop_bits", .kind = JM_KEY_WHOLE, .min = 1, .max = 2},
-    {.name = "preset", .kind = JM_KEY_CHOICE, .choices = "lumel-p43 lumel-p12p none"},
+    {.name = "preset", .kind = JM_KEY_NAME},
     REGISTER_KEYS,
     {0},
 };

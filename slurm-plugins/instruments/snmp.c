@@ -12,36 +12,9 @@
 
 enum { BATCH = 20 }; /* variables a packet: some 600 bytes, which every agent takes */
 
-/* PRACE-1IP D9.3.3 table 14: PDUs +-2 %; table 15: a Raritan's value each 3 s. */
+/* Nobody speaks for an unknown agent: PRACE-1IP D9.3.3 table 14, PDUs +-2 %; table 15, a value each
+ * 3 s. */
 static const jm_error_budget common_budget = {.relative = 0.02, .jitter_s = 3};
-/* Raritan PX2/PX3 data sheet: 1 %, ISO/IEC 62053-21; table 15 as above. */
-static const jm_error_budget raritan_budget = {.relative = 0.01, .jitter_s = 3};
-
-/* Where a vendor's MIB keeps an outlet's power and energy. */
-typedef struct {
-    const char *name;
-    const jm_error_budget *budget;
-    const char *power, *energy; /* NULL: the MIB has none */
-    double watts, joules;       /* a step */
-} preset;
-
-/*
- * raritan: PDU2-MIB measurementsOutletSensorValue of PDU 1, activePower(5) and activeEnergy(8), W
- *   and Wh where outletSensorDecimalDigits is 0; else give `scale`.
- * apc: PowerNet-MIB rPDU2OutletMeteredStatusPower, W, and ...StatusEnergy, 0.1 kWh.
- * ibm: IBM-PDU-MIB ibmPduOutletLastPowerReading, W; ibm-2: the later edition of that MIB, where two
- *   columns more come before it.
- * Megware publishes no MIB of its ClustSafe: give `oid`.
- */
-static const preset presets[] = {
-    {"raritan", &raritan_budget, "1.3.6.1.4.1.13742.6.5.4.3.1.4.1.%o.5",
-     "1.3.6.1.4.1.13742.6.5.4.3.1.4.1.%o.8", 1, 3600},
-    {"apc", &common_budget, "1.3.6.1.4.1.318.1.1.26.9.4.3.1.7.%o",
-     "1.3.6.1.4.1.318.1.1.26.9.4.3.1.11.%o", 1, 360000},
-    {"ibm", &common_budget, "1.3.6.1.4.1.2.6.223.8.2.2.1.13.%o", NULL, 1, 0},
-    {"ibm-2", &common_budget, "1.3.6.1.4.1.2.6.223.8.2.2.1.15.%o", NULL, 1, 0},
-    {"none", &common_budget, NULL, NULL, 1, 1},
-};
 
 typedef struct {
     jm_snmp_access access;
@@ -74,22 +47,13 @@ static jm_snmp_host *find_host(snmp *self, const char *text) {
     return one;
 }
 
-static const preset *choose_preset(const jm_settings *settings) {
-    const char *name = jm_text(settings, "preset", "none");
-    const preset *chosen = presets;
-    while (strcmp(chosen->name, name) != 0)
-        chosen++; /* the configuration lets no other word through */
-    return chosen;
-}
-
 static bool set_name(jm_snmp_outlet *one, const jm_instrument_config *config,
-                     const jm_channel_config *channel, const char *fallback, jm_message *why) {
+                     const jm_channel_config *channel, jm_message *why) {
     oid name[JM_OID_MAX];
-    const jm_settings *saying_oid = jm_saying(config, channel, "oid");
-    const char *pattern = jm_text(saying_oid, "oid", fallback);
+    const char *pattern = jm_text(jm_saying(config, channel, "oid"), "oid", NULL);
     if (!pattern)
         return jm_refuse(config, channel->line, why,
-                         "key 'oid': is needed where no 'preset' knows it, e.g. "
+                         "key 'oid': is needed where no 'preset' has it for this quantity, e.g. "
                          "oid: 1.3.6.1.4.1.318.1.1.26.9.4.3.1.7.%o");
     if (strstr(pattern, "%o") && !jm_given(&channel->settings, "outlet"))
         return jm_refuse(config, channel->line, why,
@@ -107,23 +71,21 @@ static bool set_name(jm_snmp_outlet *one, const jm_instrument_config *config,
 static bool set_up_outlet(snmp *self, const jm_instrument_config *config,
                           const jm_channel_config *channel, jm_message *why) {
     jm_snmp_outlet *one = &self->outlets[self->n_outlets++];
-    const preset *known = choose_preset(&config->settings);
     bool energy = jm_chosen(jm_saying(config, channel, "quantity"), "quantity", "power", "energy");
     const char *at = jm_text(jm_saying(config, channel, "host"), "host", NULL);
     if (!at || !is_host(at))
         return jm_refuse(
             config, channel->line, why,
             "key 'host': must be a name or an address, with :PORT where it is not 161");
-    if (!set_name(one, config, channel, energy ? known->energy : known->power, why))
+    if (!set_name(one, config, channel, why))
         return false;
-    double step = energy ? known->joules : known->watts;
     one->meter = (jm_meter){
         .energy = energy,
         .whole = true,
-        .scale = jm_number(jm_saying(config, channel, "scale"), "scale", step > 0 ? step : 1),
+        .scale = jm_number(jm_saying(config, channel, "scale"), "scale", 1),
         .wrap = jm_number(jm_saying(config, channel, "wrap"), "wrap", 0),
     };
-    one->info = jm_meter_channel(&one->meter, config, channel, *known->budget);
+    one->info = jm_meter_channel(&one->meter, config, channel, common_budget);
     if (channel->name[0])
         jm_format(one->info.name, sizeof one->info.name, "%s", channel->name);
     else
@@ -217,7 +179,7 @@ static const jm_key channel_keys[] = {
 
 static const jm_key keys[] = {
     OUTLET_KEYS,
-    {.name = "preset", .kind = JM_KEY_CHOICE, .choices = "raritan apc ibm ibm-2 none"},
+    {.name = "preset", .kind = JM_KEY_NAME},
     JM_SNMP_ACCESS_KEYS,
     {.name = "batch", .kind = JM_KEY_WHOLE, .min = 1, .max = JM_SNMP_BATCH_MAX},
     {0},

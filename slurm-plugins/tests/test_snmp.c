@@ -84,7 +84,7 @@ TEST(a_thousand_outlets_are_described) {
     chmod(test_path("community"), 0600);
     GIVEN config = given_nothing();
     give(&config.settings, jm_module.keys, "community_file", test_path("community"));
-    give(&config.settings, jm_module.keys, "preset", "apc");
+    give(&config.settings, jm_module.keys, "oid", "1.3.6.1.4.1.318.1.1.26.9.4.3.1.7.%o");
     config.channels = calloc(COUNT, sizeof *config.channels);
     config.n_channels = COUNT;
     for (int i = 0; i < COUNT; i++) {

@@ -12,6 +12,7 @@ from tests.peers.secret import secret
 
 MISTAKES = {
     "amdgpu": [("root: {folder}", "has no card with energy or power")],
+    "ipmi": [("reading: 'dcmi xcc-energy'", "must be one of dcmi xcc-energy")],
     "modbus": [
         ("register: 0", "key 'host' or key 'device'"),
         ("host: h, device: /dev/ttyS0, register: 0", "key 'host' or key 'device'"),

@@ -16,7 +16,7 @@ import sys
 from pymodbus import datastore
 from pymodbus.server import StartAsyncSerialServer, StartAsyncTcpServer
 
-SLAVES = (1, 2, 17)
+SLAVES = range(1, 41)
 
 
 def make_slave() -> tuple[object, dict[int, datastore.ModbusSparseDataBlock]]:
