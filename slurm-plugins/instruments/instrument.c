@@ -272,19 +272,34 @@ const void *jm_module_symbol(const char *type, const char *symbol, jm_message *w
     const void *found = module ? dlsym(module, symbol) : NULL;
     if (!found)
         jm_message_set(why,
-                       "'%s' cannot be used here: %s; install its library, or build the plugins "
-                       "with it",
+                       "'%s' cannot be used here: %s; install its library, or build the module "
+                       "again",
                        type, dlerror());
     return found;
 }
 
 static const jm_instrument *load_module(const char *type, jm_message *why) {
     const jm_instrument *instrument = jm_module_symbol(type, "jm_module", why);
-    if (!instrument || strcmp(instrument->type, type) == 0)
+    if (!instrument)
+        return NULL;
+    if (instrument->version != JM_INSTRUMENT_VERSION)
+        jm_message_set(why,
+                       "'%s' cannot be used here: its module was built for version %d of "
+                       "instrument.h, this is %d; build it again",
+                       type, instrument->version, JM_INSTRUMENT_VERSION);
+    else if (strcmp(instrument->type, type) != 0)
+        jm_message_set(why, "'%s' cannot be used here: its module is that of '%s'", type,
+                       instrument->type);
+    else
         return instrument;
-    jm_message_set(why, "'%s' cannot be used here: its module is that of '%s'", type,
-                   instrument->type);
     return NULL;
+}
+
+/* Whether a site has a module of its own of this name, which leads to no other folder. */
+static bool is_there(const char *type) {
+    char file[JM_NAME_MAX + sizeof ".so"], path[JM_PATH_MAX];
+    return !strchr(type, '/') && jm_format(file, sizeof file, "%s.so", type) &&
+           jm_instrument_file(file, path, sizeof path) && access(path, F_OK) == 0;
 }
 
 const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why) {
@@ -294,8 +309,10 @@ const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why) {
     for (const char *const *module = jm_instrument_modules; *module; module++)
         if (strcmp(*module, type) == 0)
             return load_module(type, why);
+    if (is_there(type))
+        return load_module(type, why);
     char all[256];
     name_all(all, sizeof all);
-    jm_message_set(why, "must be one of %s, is '%.60s'", all, type);
+    jm_message_set(why, "must be one of %s, or a module of your own, is '%.60s'", all, type);
     return NULL;
 }

@@ -113,11 +113,16 @@ typedef struct {
     int line;         /* where the entry starts, for messages */
 } jm_instrument_config;
 
+/* Of all that modules and the daemon share. It grows with each change of it, and a module that was
+ * built for another is refused. */
+enum { JM_INSTRUMENT_VERSION = 1 };
+
 /*
  * Each instrument has a thread of its own, which alone calls read and close; open and describe are
  * called before it starts. A reading may block: it makes its own channels late and nobody else's.
  */
 typedef struct {
+    int version; /* a module's: JM_INSTRUMENT_VERSION */
     const char *type;
     const jm_key *keys;         /* its own, beside those every instrument takes; a NULL name ends */
     const jm_key *channel_keys; /* of each entry of `channels:`; NULL: it takes none */
@@ -148,14 +153,17 @@ typedef void (*jm_tell)(const char *type, const char *what);
 void jm_tell_nobody(const char *type, const char *what);
 void jm_auto_explain(const jm_instrument_config *config, jm_tell tell);
 
-/* The instruments that need nothing but libc, and the modules' types; NULL ends. */
+/* The instruments that need nothing but libc, and the types of our modules; NULL ends. */
 extern const jm_instrument *const jm_instruments[];
 extern const char *const jm_instrument_modules[];
 
+/* What a module exports. */
+extern const jm_instrument jm_module;
+
 /*
- * The instrument of this type: one of jm_instruments, or the module TYPE.so, which exports
- * `const jm_instrument jm_module`, from $JOULEMARK_INSTRUMENTS or lib/joulemark beside the program.
- * NULL and why: no such type, or its module or a library of it is missing.
+ * The instrument of this type: one of jm_instruments, or the module TYPE.so, ours or a site's own,
+ * from $JOULEMARK_INSTRUMENTS or lib/joulemark beside the program. NULL and why: no such type, or
+ * its module or a library of it is missing, or it is of another version.
  */
 const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why);
 

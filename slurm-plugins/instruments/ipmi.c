@@ -347,7 +347,8 @@ static int ipmi_describe(void *opaque, jm_channel_info *channels, int capacity) 
     return self->count;
 }
 
-const jm_instrument jm_module = {.type = "ipmi",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "ipmi",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_idle = true,

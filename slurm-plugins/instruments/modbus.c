@@ -364,8 +364,8 @@ static const jm_key keys[] = {
     {0},
 };
 
-extern const jm_instrument jm_module;
-const jm_instrument jm_module = {.type = "modbus",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "modbus",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_domain = true,

@@ -315,7 +315,8 @@ static bool mqtt_read(void *opaque, int64_t now, jm_reading *readings) {
     return more;
 }
 
-const jm_instrument jm_module = {.type = "mqtt",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "mqtt",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_domain = true,

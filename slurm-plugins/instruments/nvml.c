@@ -285,7 +285,8 @@ static const jm_key keys[] = {{0}};
 
 /* Not prompt: a call takes some milliseconds (an H200: 3 in the median, 15 of one in a hundred),
  * and a value is up to 100 ms old anyhow. */
-const jm_instrument jm_module = {.type = "nvml",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "nvml",
                                  .keys = keys,
                                  .takes_idle = true,
                                  .at_marks = true,

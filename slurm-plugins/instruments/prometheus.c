@@ -351,7 +351,8 @@ static int prometheus_describe(void *opaque, jm_channel_info *channels, int capa
     return self->n_channels;
 }
 
-const jm_instrument jm_module = {.type = "prometheus",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "prometheus",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_domain = true,

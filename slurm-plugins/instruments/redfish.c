@@ -397,7 +397,8 @@ static int redfish_describe(void *opaque, jm_channel_info *channels, int capacit
     return self->count;
 }
 
-const jm_instrument jm_module = {.type = "redfish",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "redfish",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_idle = true,

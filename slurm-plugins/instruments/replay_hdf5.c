@@ -181,7 +181,8 @@ static void replay_hdf5_close(void *self) {
     jm_replay.close(self);
 }
 
-const jm_instrument jm_module = {.type = "replay_hdf5",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "replay_hdf5",
                                  .keys = keys,
                                  .takes_domain = true,
                                  .takes_idle = true,

@@ -280,8 +280,8 @@ static const jm_key keys[] = {
     {0},
 };
 
-extern const jm_instrument jm_module;
-const jm_instrument jm_module = {.type = "scpi",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "scpi",
                                  .keys = keys,
                                  .takes_domain = true,
                                  .takes_idle = true,

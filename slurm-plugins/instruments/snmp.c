@@ -185,8 +185,8 @@ static const jm_key keys[] = {
     {0},
 };
 
-extern const jm_instrument jm_module;
-const jm_instrument jm_module = {.type = "snmp",
+const jm_instrument jm_module = {.version = JM_INSTRUMENT_VERSION,
+                                 .type = "snmp",
                                  .keys = keys,
                                  .channel_keys = channel_keys,
                                  .takes_domain = true,

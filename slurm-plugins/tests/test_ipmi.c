@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-extern const jm_instrument jm_module;
-
 /* ---- DCMI ---- */
 
 /* Command, completion code, 0xDC, 321 W, least, most, mean, time stamp, period, measuring. */

@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-extern const jm_instrument jm_module;
-
 static json_t *parse(const char *text) {
     jm_message why;
     json_t *resource = jm_resource_parse(text, strlen(text), &why);

@@ -10,8 +10,6 @@
 #include "bk_fixtures.h"
 #include "given.h"
 
-extern const jm_instrument jm_module;
-
 TEST(a_name_is_numbers_with_dots) {
     unsigned long name[JM_OID_MAX];
     expect_equal(jm_snmp_name("1.3.6.1.4.1.318.%o.5", 7, name), 9);

@@ -15,10 +15,10 @@ import pytest
 
 from tests.checkout import copy_to
 from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
+from tests.pages import files_of
 from tests.targets.backends import must
 
 FOLDERS = ("packages", "slurm-plugins", "spack-repo", "environments", "job-templates")
-FILE = re.compile(r"^`([\w./-]+)`\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:cp|sed) .*)$", re.MULTILINE)
 ENVIRONMENT = os.uname().machine
 
@@ -28,15 +28,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout with the README's benchmark: its files, then its commands."""
     copy = tmp_path_factory.mktemp("adding") / "checkout"
     copy_to(copy, *FOLDERS)
-    text = (copy / "packages/README.md").read_text()
-    files = FILE.findall(text)
-    assert any(name == "packages/dot/CMakeLists.txt" for name, _ in files)
-    for name, block in files:
+    page = copy / "packages/README.md"
+    files = files_of(page)
+    assert "packages/dot/CMakeLists.txt" in files
+    for name, text in files.items():
         path = copy / name
         assert not path.exists(), f"{name} is there already: the example changes nothing"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(re.sub(r"^    ", "", block, flags=re.MULTILINE).strip("\n") + "\n")
-    commands = COMMAND.findall(text)
+        path.write_text(text)
+    commands = COMMAND.findall(page.read_text())
     assert len(commands) == 2
     for command in commands:
         must("sh", "-c", command, cwd=copy)
