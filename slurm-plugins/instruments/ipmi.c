@@ -13,22 +13,24 @@
  *                   authcap intel20 supermicro20 sun20 opensesspriv integritycheckvalue
  *   driver, device  in band: openipmi (default, /dev/ipmi0), kcs, ssif; another device file
  *   channels:       one a sensor: - {name: psu1, sensor: "PS1 Input Power", domain: node}
- *     sensor        an SDR sensor in watts, by its name or (only digits) its record ID; absent:
- *                   the DCMI power reading
+ *     sensor        an SDR sensor in watts, by its name or (only digits) its record ID
+ *   reading         what is asked for where there is no sensor: dcmi (default), its power reading;
+ *                   of Lenovo's XCC xcc-energy, a counter in millijoules, xcc-power (SD650 V2 has
+ *                   no counter), xcc-node and xcc-gpus; here for all channels, or in one
  *   supplies        how many power supplies the DCMI reading sums up (default 2): each owes its own
  *                   offset; here for all channels, or in one. A sensor is of one supply.
- *   Without `channels`: one channel `dcmi` of domain node.
+ *   Without `channels`: one channel of the reading's name, of domain node, or gpu of xcc-gpus.
  *
  * A BMC needs about a second for a new session and 10 s to list 200 sensors at first: give
  * `timeout_s: 5` or more. Its session is kept between readings and made again when it was lost.
  *
  * Watts of a DCMI reading whose state is "deactivated" are taken, with a line on standard error.
  *
- * Errors. DCMI gives whole watts (DCMI 1.5, table 6-16, "Get Power Reading"). An SDR sensor gives
- * 8 bits, so a 2 kW supply's step is 8 W; a sensor with a coarser step than `error.resolution_w` is
- * refused with its step. What a server's own meter owes: ENERGY STAR for computer servers (versions
- * 2 and 3, "Data measurement and output requirements") asks 5 % of the reading but never better
- * than 10 W a supply, and one sample each 10 s. Narrow `error` by what your vendor states.
+ * Errors. Of readings: ipmi_answer.c. An SDR sensor gives 8 bits, so a 2 kW supply's step is 8 W; a
+ * sensor with a coarser step than `error.resolution_w` is refused with its step. What a server's
+ * own meter owes: ENERGY STAR for computer servers (versions 2 and 3, "Data measurement and output
+ * requirements") asks 5 % of the reading but never better than 10 W a supply, and one sample each
+ * 10 s. Narrow `error` by what your vendor states.
  */
 #include "ipmi_answer.h"
 #include "ipmi_session.h"
@@ -43,15 +45,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const jm_error_budget dcmi_budget = {
-    .relative = 0.05, .offset_w = 10, .resolution_w = 1, .jitter_s = 10};
 static const jm_error_budget sensor_budget = {
     .relative = 0.05, .offset_w = 10, .resolution_w = 8, .jitter_s = 10};
 
 struct meter {
     jm_channel_info info;
-    char *sensor; /* NULL: DCMI */
+    char *sensor; /* NULL: it is a reading */
     jm_sdr_record record;
+    const jm_bmc_reading *reading;
     jm_message why; /* of the last failed reading */
     bool is_told;   /* that the BMC says it does not measure */
 };
@@ -188,26 +189,23 @@ static bool have_session(ipmi *self) {
 /* ---- readings ---- */
 
 /* 1: a value; 0: none, and meter->why; -1: none, and the session is lost. */
-static int read_dcmi(ipmi *self, struct meter *meter, uint64_t *uw) {
-    static const uint8_t request[] = {IPMI_CMD_DCMI_GET_POWER_READING,
-                                      IPMI_NET_FN_GROUP_EXTENSION_IDENTIFICATION_DCMI,
-                                      IPMI_DCMI_POWER_READING_MODE_SYSTEM_POWER_STATISTICS, 0, 0};
+static int read_command(ipmi *self, struct meter *meter, uint64_t *value) {
+    const jm_bmc_reading *reading = meter->reading;
     uint8_t answer[64];
-    int length = ipmi_cmd_raw(self->bmc.session, 0, IPMI_NET_FN_GROUP_EXTENSION_RQ, request,
-                              sizeof request, answer, sizeof answer);
-    if (length >= 0) {
-        bool good = jm_dcmi_uw(answer, (size_t)length, uw, &meter->why);
-        if (good && !jm_dcmi_measures(answer) && !meter->is_told) {
-            jm_warn(
-                "ipmi: %s: the BMC says that it does not measure power, and tells %.0f W: taken",
-                meter->info.name, (double)*uw * 1e-6);
-            meter->is_told = true;
-        }
-        return good;
+    int length = ipmi_cmd_raw(self->bmc.session, 0, reading->net_fn, reading->request,
+                              reading->request_length, answer, sizeof answer);
+    if (length < 0) {
+        jm_message_set(&meter->why, "%s: %s%s", reading->name, ipmi_ctx_errormsg(self->bmc.session),
+                       jm_bmc_advice(ipmi_ctx_errnum(self->bmc.session)));
+        return -1;
     }
-    jm_message_set(&meter->why, "DCMI power reading: %s%s", ipmi_ctx_errormsg(self->bmc.session),
-                   jm_bmc_advice(ipmi_ctx_errnum(self->bmc.session)));
-    return -1;
+    bool good = reading->value(answer, (size_t)length, value, &meter->why);
+    if (good && reading == jm_bmc_readings && !jm_dcmi_measures(answer) && !meter->is_told) {
+        jm_warn("ipmi: %s: the BMC says that it does not measure power, and tells %.0f W: taken",
+                meter->info.name, (double)*value * 1e-6);
+        meter->is_told = true;
+    }
+    return good;
 }
 
 /* The sensor is looked up again: the BMC's list may have changed. */
@@ -246,13 +244,14 @@ static int read_sensor(ipmi *self, struct meter *meter, uint64_t *uw) {
 
 /* The value's time is the middle of request and answer. */
 static bool read_meter(ipmi *self, struct meter *meter, jm_reading *reading) {
-    uint64_t uw = 0;
+    uint64_t value = 0;
     int64_t before_ns = jm_real_ns();
-    int result = meter->sensor ? read_sensor(self, meter, &uw) : read_dcmi(self, meter, &uw);
+    int result =
+        meter->sensor ? read_sensor(self, meter, &value) : read_command(self, meter, &value);
     int64_t after_ns = jm_real_ns();
     if (result > 0)
         *reading = (jm_reading){
-            .ok = true, .value = uw, .time_ns = before_ns + (after_ns - before_ns) / 2};
+            .ok = true, .value = value, .time_ns = before_ns + (after_ns - before_ns) / 2};
     else
         *reading = (jm_reading){.why = meter->why.text};
     if (result >= 0)
@@ -280,10 +279,36 @@ static bool ipmi_read(void *opaque, int64_t now_ns, jm_reading *readings) {
 
 /* ---- open, describe, close ---- */
 
-static const jm_key keys[] = {JM_BMC_KEYS, JM_SUPPLIES_KEY, {0}};
+#define READING_KEY                                                                                \
+    { "reading", JM_KEY_CHOICE, .choices = JM_BMC_READINGS }
+
+static const jm_key keys[] = {JM_BMC_KEYS, READING_KEY, JM_SUPPLIES_KEY, {0}};
 
 static const jm_key channel_keys[] = {
-    {"sensor", JM_KEY_TEXT, .required = false}, JM_SUPPLIES_KEY, {0}};
+    {"sensor", JM_KEY_TEXT, .required = false}, READING_KEY, JM_SUPPLIES_KEY, {0}};
+
+/* The one that the channel says, else the instrument, else DCMI's. */
+static const jm_bmc_reading *reading_of(const jm_instrument_config *config,
+                                        const jm_channel_config *channel) {
+    const jm_bmc_reading *reading = jm_bmc_readings;
+    const char *name = jm_text(jm_saying(config, channel, "reading"), "reading", reading->name);
+    while (strcmp(reading->name, name) != 0)
+        reading++;
+    return reading;
+}
+
+static jm_channel_info info_of(const struct meter *meter, const jm_instrument_config *config,
+                               const jm_channel_config *channel) {
+    const jm_bmc_reading *reading = meter->reading;
+    if (meter->sensor)
+        return jm_channel_configured(config, channel, JM_METHOD_INTEGRATED, sensor_budget);
+    jm_channel_info info = jm_channel_configured(
+        config, channel, reading->method, jm_budget_of_supplies(reading->error, config, channel));
+    info.wrap_uj = reading->wrap_uj;
+    if (!channel || !channel->has_domain)
+        info.domain = reading->domain;
+    return info;
+}
 
 static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_message *why) {
     for (int i = 0; i < self->count; i++) {
@@ -294,11 +319,15 @@ static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_messa
             jm_message_set(why, "out of memory");
             return false;
         }
-        meter->info = jm_channel_configured(
-            config, channel, JM_METHOD_INTEGRATED,
-            meter->sensor ? sensor_budget : jm_budget_of_supplies(dcmi_budget, config, channel));
+        if (meter->sensor && jm_given(&channel->settings, "reading")) {
+            jm_message_set(why, "channel %s: has 'sensor' and 'reading'; give one of them",
+                           channel->name);
+            return false;
+        }
+        meter->reading = reading_of(config, channel);
+        meter->info = info_of(meter, config, channel);
         jm_format(meter->info.name, sizeof meter->info.name, "%s",
-                  channel ? channel->name : "dcmi");
+                  channel ? channel->name : meter->reading->name);
     }
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What a BMC's answers say: DCMI's power reading, and the records of sensors (SDR). Pure, so that
-// it can be fuzzed.
+// What a BMC's answers say: DCMI's power reading, Lenovo's meters, and the records of sensors
+// (SDR). Pure, so that it can be fuzzed.
 #ifndef JOULEMARK_IPMI_ANSWER_H
 #define JOULEMARK_IPMI_ANSWER_H
 
@@ -13,8 +13,21 @@ typedef struct {
     unsigned int length; /* 0: none */
 } jm_sdr_record;
 
-/* The watts of a Get Power Reading answer, from the command byte on; false and why. */
-bool jm_dcmi_uw(const uint8_t *answer, size_t length, uint64_t *uw, jm_message *why);
+/* A request whose answer has a value, and what that is. */
+typedef struct {
+    const char *name; /* of the key `reading` */
+    jm_domain domain;
+    jm_method method; /* COUNTER: microjoules; INTEGRATED: microwatts */
+    uint64_t wrap_uj; /* COUNTER's, as a channel's */
+    jm_error_budget error;
+    uint8_t net_fn, request[6], request_length;
+    /* The value of an answer, from the command byte on; false and why. */
+    bool (*value)(const uint8_t *answer, size_t length, uint64_t *value, jm_message *why);
+} jm_bmc_reading;
+
+/* DCMI's, which is the default, comes first; a NULL name ends. */
+extern const jm_bmc_reading jm_bmc_readings[];
+#define JM_BMC_READINGS "dcmi xcc-energy xcc-power xcc-node xcc-gpus"
 
 /* Whether such an answer, that has watts, says that the BMC measures. */
 bool jm_dcmi_measures(const uint8_t *answer);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Fuzzer of what a BMC answers: the first byte chooses DCMI's reading or a sensor's record.
+// Fuzzer of what a BMC answers: the first byte is odd before a sensor's record, else twice the
+// number of a reading.
 #include "ipmi_answer.h"
 
 #include "bk_fuzz.h"
 
-static void read_dcmi(const uint8_t *data, size_t size) {
-    uint64_t uw = 0;
+static void read_reading(const jm_bmc_reading *reading, const uint8_t *data, size_t size) {
+    uint64_t value = 0, most = reading->wrap_uj ? reading->wrap_uj : UINT64_C(4294967295000000);
     jm_message why = {""};
-    bool ok = jm_dcmi_uw(data, size, &uw, &why);
-    abort_if(ok ? uw > UINT64_C(65535000000) || uw % 1000000 != 0 : !why.text[0]);
+    bool ok = reading->value(data, size, &value, &why);
+    abort_if(ok ? value > most : !why.text[0]);
 }
 
 static void read_record(const uint8_t *data, size_t size) {
@@ -28,6 +29,11 @@ static void read_record(const uint8_t *data, size_t size) {
 }
 
 FUZZ(data, size) {
-    if (size > 0)
-        (data[0] & 1 ? read_record : read_dcmi)(data + 1, size - 1);
+    int count = 0;
+    while (jm_bmc_readings[count].name)
+        count++;
+    if (size > 0 && data[0] & 1)
+        read_record(data + 1, size - 1);
+    else if (size > 0)
+        read_reading(&jm_bmc_readings[data[0] / 2 % count], data + 1, size - 1);
 }

@@ -14,31 +14,47 @@
 static const uint8_t good[20] = {2,    0,    0xDC, 0x41, 0x01, 0x10, 0,    0xFF, 0x02, 0x40,
                                  0x01, 0xA0, 0x85, 0x01, 0x6B, 0xE8, 0x03, 0,    0,    0x40};
 
+static const jm_bmc_reading *reading_of(const char *name) {
+    const jm_bmc_reading *reading = jm_bmc_readings;
+    while (strcmp(reading->name, name) != 0)
+        reading++;
+    return reading;
+}
+
+static void expect_value(const char *name, const uint8_t *answer, size_t length, uint64_t wanted) {
+    uint64_t value = 0;
+    jm_message why = {""};
+    expect(reading_of(name)->value(answer, length, &value, &why));
+    expect_text(why.text, "");
+    expect_equal(value, wanted);
+}
+
+static void expect_refusal(const char *name, const uint8_t *answer, size_t length,
+                           const char *part) {
+    uint64_t value = 7;
+    jm_message why = {""};
+    expect(!reading_of(name)->value(answer, length, &value, &why));
+    expect_equal(value, 7);
+    expect_part(why.text, part);
+}
+
 TEST(reads_dcmi_watts) {
-    uint64_t uw = 0;
-    jm_message why;
-    expect(jm_dcmi_uw(good, sizeof good, &uw, &why));
-    expect_equal(uw, 321000000);
+    expect_value("dcmi", good, sizeof good, 321000000);
     uint8_t most[20];
     memcpy(most, good, sizeof most);
     most[3] = most[4] = 0xFF;
-    expect(jm_dcmi_uw(most, sizeof most, &uw, &why));
-    expect_equal(uw, UINT64_C(65535000000));
+    expect_value("dcmi", most, sizeof most, UINT64_C(65535000000));
 }
 
 static void refuse(size_t at, uint8_t byte, size_t length, const char *part) {
     uint8_t answer[20];
-    uint64_t uw = 7;
-    jm_message why = {""};
     memcpy(answer, good, sizeof answer);
     answer[at] = byte;
-    expect(!jm_dcmi_uw(answer, length, &uw, &why));
-    expect_equal(uw, 7);
-    expect_part(why.text, part);
+    expect_refusal("dcmi", answer, length, part);
 }
 
 TEST(names_what_is_wrong_with_dcmi) {
-    refuse(1, 0xC1, 2, "has no DCMI power reading");
+    refuse(1, 0xC1, 2, "DCMI power reading: the BMC has none; name its watt sensors");
     refuse(1, 0xC0, 20, "busy");
     refuse(1, 0xD4, 2, "privilege: operator");
     refuse(1, 0x83, 2, "0x83");
@@ -51,18 +67,53 @@ TEST(names_what_is_wrong_with_dcmi) {
 TEST(takes_watts_of_a_bmc_that_says_it_does_not_measure) {
     static const uint8_t states[] = {0x00, 0x02};
     uint8_t answer[20];
-    uint64_t uw = 0;
-    jm_message why;
     memcpy(answer, good, sizeof answer);
     expect(jm_dcmi_measures(answer));
     for (size_t i = 0; i < sizeof states; i++) {
         answer[19] = states[i];
-        expect(jm_dcmi_uw(answer, sizeof answer, &uw, &why) && !jm_dcmi_measures(answer));
-        expect_equal(uw, 321000000);
+        expect(!jm_dcmi_measures(answer));
+        expect_value("dcmi", answer, sizeof answer, 321000000);
     }
     answer[3] = answer[4] = 0;
-    expect(!jm_dcmi_uw(answer, sizeof answer, &uw, &why));
-    expect_part(why.text, "does not measure power");
+    expect_refusal("dcmi", answer, sizeof answer, "does not measure power");
+}
+
+/* ---- Lenovo's XCC: layouts in ipmi_answer.c ---- */
+
+TEST(reads_xccs_counter) {
+    /* 305419896.789 J at 1700000000.123 s: the index's bytes are no part of it */
+    static const uint8_t answer[16] = {0x32, 0,    0x34, 0x12, 0x78, 0x56, 0x34, 0x12,
+                                       0x15, 0x03, 0x00, 0xF1, 0x53, 0x65, 0x7B, 0};
+    expect_value("xcc-energy", answer, sizeof answer, UINT64_C(305419896789000));
+    uint8_t last[16];
+    memcpy(last, answer, sizeof last);
+    memset(last + 4, 0xFF, 4);
+    last[8] = 0xE7, last[9] = 0x03; /* 999 mJ: the next one is 0 J */
+    expect_value("xcc-energy", last, sizeof last, UINT64_C(4294967295999000));
+    expect(reading_of("xcc-energy")->wrap_uj == UINT64_C(4294967295999999));
+    last[8] = 0xE8;
+    expect_refusal("xcc-energy", last, sizeof last, "garbage: 1000 mJ");
+    expect_refusal("xcc-energy", last, 15, "answers 15 bytes, not 16; garbage");
+    expect_refusal("xcc-power", answer, sizeof answer, "set 'reading: xcc-energy'");
+    last[1] = 0xC1;
+    expect_refusal("xcc-energy", last, 2, "XCC's energy: the BMC has none");
+}
+
+TEST(reads_the_mean_power_of_an_xcc_without_a_counter) {
+    uint8_t answer[40] = {0x32, 0, 100, 0, 0x54, 0x9C}; /* 40020 W of 100 samples */
+    expect_value("xcc-power", answer, sizeof answer, 400200000);
+    expect_refusal("xcc-energy", answer, sizeof answer, "set 'reading: xcc-power'");
+    answer[2] = 0;
+    expect_refusal("xcc-power", answer, sizeof answer, "no sample yet");
+}
+
+TEST(reads_xccs_meters_of_node_and_gpus) {
+    uint8_t answer[16] = {0x32, 0, 0, 0, 0, 0, 0, 0, 0x2C, 0x01, 0xB0, 0x04};
+    expect_value("xcc-node", answer, sizeof answer, 300000000);
+    expect_value("xcc-gpus", answer, sizeof answer, 1200000000);
+    expect_refusal("xcc-gpus", answer, 11, "garbage: meters of 11 bytes");
+    answer[1] = 0xC3;
+    expect_refusal("xcc-node", answer, 2, "XCC's meters: the BMC ran out of time");
 }
 
 /* ---- sensors ---- */
@@ -182,8 +233,34 @@ TEST(describes_its_channels) {
     expect_equal(info[0].idle_uw, 20000000);
     expect(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 0.25);
     jm_module.close(self);
+    give(&channels[0].settings, jm_module.channel_keys, "reading", "dcmi");
+    given_refused(&jm_module, &config, "channel psu: has 'sensor' and 'reading'");
     jm_settings_free(&channels[0].settings);
     jm_settings_free(&channels[1].settings);
+}
+
+TEST(describes_lenovos_meters) {
+    GIVEN config = blank();
+    jm_channel_config gpus = {
+        .name = "cards", .idle_w = NAN, .part = NAN, .max_w = NAN, .error = GIVEN_NO_ERROR};
+    jm_channel_info info;
+    give(&config.settings, jm_module.keys, "reading", "xcc-energy");
+    void *self = given_open(&jm_module, &config);
+    expect_equal(jm_module.describe(self, &info, 1), 1);
+    expect_text(info.name, "xcc-energy");
+    expect(info.method == JM_METHOD_COUNTER && info.domain == JM_DOMAIN_NODE);
+    expect(info.wrap_uj == UINT64_C(4294967295999999));
+    expect(info.error.resolution_uj == 1000 && info.error.offset_w == 0);
+    jm_module.close(self);
+    give(&gpus.settings, jm_module.channel_keys, "reading", "xcc-gpus");
+    config.channels = &gpus;
+    config.n_channels = 1;
+    self = given_open(&jm_module, &config);
+    expect_equal(jm_module.describe(self, &info, 1), 1);
+    expect_text(info.name, "cards");
+    expect(info.method == JM_METHOD_INTEGRATED && info.domain == JM_DOMAIN_GPU);
+    jm_module.close(self);
+    jm_settings_free(&gpus.settings);
 }
 
 /* Nobody listens on the discard port of the loopback. */

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import signal
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_a_coarse_sensor_with_its_error_given(bmc, entry, probe):
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
-        ("", "no DCMI power reading"),
+        ("", "DCMI power reading: the BMC has none"),
         ("raw c0", "busy"),
         ("raw 00 dc 41", "garbage"),
         ("raw 00 00 41 01 41 01 41 01 41 01 0 0 0 0 0 0 0 0 40", "garbage"),
@@ -113,6 +114,33 @@ def test_takes_watts_of_a_bmc_that_says_it_does_not_measure(bmc, entry, watch):
         assert set(seen.values()) == {321.0} and seen.faults() == []
     told = "says that it does not measure power, and tells 321 W: taken"
     assert seen.said.count(told) == 1
+
+
+# answers laid out as slurm-plugins/instruments/ipmi_answer.c says, with its sources
+
+
+def xcc_counter(joules: int, millijoules: int) -> bytes:
+    return struct.pack("<HIHIH", 7, joules, millijoules, 1_700_000_000, 250)
+
+
+def test_reads_lenovos_counter(bmc, entry, watch):
+    bmc.set_xcc(2, xcc_counter(4_000_000_000, 250))
+    with watch(entry(bmc, lan=LAN + ", reading: xcc-energy")) as seen:
+        seen.wait_value()
+        assert seen.values("xcc-energy")[0] == 4_000_000_000.25
+        assert seen.readings[0]["unit"] == "J" and seen.readings[0]["method"] == "counter"
+        bmc.set_xcc(2, xcc_counter(4_000_000_123, 999))
+        seen.wait_last(4_000_000_123.999, "xcc-energy")
+        with seen.new_fault("set 'reading: xcc-power'"):
+            bmc.set_xcc(2, struct.pack("<HIH", 100, 40_000, 0) + bytes(30))
+
+
+def test_reads_lenovos_meters_beside_each_other(bmc, entry, probe):
+    bmc.set_xcc(8, bytes(6) + struct.pack("<4H", 300, 1200, 0, 0))
+    channels = "{name: node, reading: xcc-node}, {name: cards, reading: xcc-gpus}, {name: dcmi}"
+    done = probe(entry(bmc, channels + ", {name: none, reading: xcc-energy}"))
+    assert done.values("node") == [300.0] and done.values("cards") == [1200.0]
+    assert done.values("dcmi") == [321.0] and "XCC's energy: the BMC has none" in done.faults()[0]
 
 
 def test_survives_a_bmc_that_restarts(bmc, entry, watch):

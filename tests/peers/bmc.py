@@ -37,7 +37,7 @@ def sensor_record(record: int, sensor: int, name: str, unit: int = WATTS, step: 
 
 
 class Simulator(Peer):
-    """One ipmi_sim: two watt sensors, one in volts, and DCMI by our module."""
+    """One ipmi_sim: two watt sensors, one in volts; DCMI and Lenovo's XCC by our module."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,6 +85,10 @@ class Simulator(Peer):
 
     def set_dcmi(self, text: str) -> None:
         self._write("dcmi", text)
+
+    def set_xcc(self, meter: int, answer: bytes) -> None:
+        """What XCC answers to 3A 32 04 METER, behind a good completion code."""
+        self._write(f"dcmi.{meter:02x}", (b"\0" + answer).hex(" "))
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / "new").write_text(text + "\n")
