@@ -6,15 +6,18 @@
 #include "text.h"
 
 typedef struct {
-    bool empty;      /* blank, or a comment: no reading */
+    bool empty;             /* blank, or a comment: no reading */
+    char name[JM_NAME_MAX]; /* of a named line: its channel */
+    bool energy;            /* the value is microjoules, otherwise microwatts */
+    uint64_t value;
     int64_t time_ns; /* Unix time; 0: the line has none */
-    uint64_t power_uw;
 } jm_exec_line;
 
 /*
  * `watts`, `time watts` (Unix seconds), or a line of UiO's log (PRACE-1IP D9.3.3, 4.1.6):
- * `Wed Feb 27 15:37:05 CET 2013 : 1361975825 : 3057 : Watt`. False and why: none of these.
+ * `Wed Feb 27 15:37:05 CET 2013 : 1361975825 : 3057 : Watt`; named lines are `CHANNEL J|W value
+ * [time]`. False and why: none of these.
  */
-bool jm_exec_parse(const char *text, jm_exec_line *line, jm_message *why);
+bool jm_exec_parse(const char *text, bool named, jm_exec_line *line, jm_message *why);
 
 #endif

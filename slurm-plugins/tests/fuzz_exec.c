@@ -6,13 +6,17 @@
 #include "bk_fuzz.h"
 
 static void check_line(const char *text) {
-    const uint64_t most_uw = UINT64_C(1000000000000000);
+    const uint64_t most_uw = UINT64_C(1000000000000000), most_uj = UINT64_C(1) << 62;
     const int64_t most_ns = INT64_C(4000000000000000000);
-    jm_exec_line line;
-    jm_message why = {""};
-    bool good = jm_exec_parse(text, &line, &why);
-    abort_if(good ? line.power_uw > most_uw || line.time_ns < 0 || line.time_ns > most_ns
-                  : !why.text[0]);
+    for (int named = 0; named < 2; named++) {
+        jm_exec_line line;
+        jm_message why = {""};
+        bool good = jm_exec_parse(text, named, &line, &why);
+        abort_if(good ? line.value > (line.energy ? most_uj : most_uw) || line.time_ns < 0 ||
+                            line.time_ns > most_ns
+                      : !why.text[0]);
+        abort_if(good && !line.empty && (bool)named != (line.name[0] != '\0'));
+    }
 }
 
 FUZZ(data, size) {

@@ -225,16 +225,34 @@ TEST(lines_are_read_whole) {
     jm_exec_line line;
     jm_message why;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        expect(jm_exec_parse(good[i].text, &line, &why) && !line.empty);
-        expect_equal(line.power_uw, good[i].power_uw);
+        expect(jm_exec_parse(good[i].text, false, &line, &why) && !line.empty);
+        expect_equal(line.value, good[i].power_uw);
         expect_equal(line.time_ns, good[i].time_ns);
     }
     FOR_TEXTS (bad, "x", "1 2 3", "0 5", "5e9 5", "nan 5", "5 inf", "date : 5 : 6",
                "date : 5 : 6 : Volt", "date : 5 : 6 : Watt : more", "date : x : 6 : Watt",
                "date : 5 : -6 : Watt", " : : : ")
-        expect(!jm_exec_parse(bad, &line, &why), "'%s'", bad);
-    expect(jm_exec_parse("  ", &line, &why) && line.empty);
-    expect(jm_exec_parse("# comment", &line, &why) && line.empty);
+        expect(!jm_exec_parse(bad, false, &line, &why), "'%s'", bad);
+    expect(jm_exec_parse("  ", false, &line, &why) && line.empty);
+    expect(jm_exec_parse("# comment", false, &line, &why) && line.empty);
+}
+
+TEST(named_lines_are_as_they_say) {
+    jm_exec_line line;
+    jm_message why;
+    expect(jm_exec_parse("blade J 12.5 1361975825", true, &line, &why));
+    expect_text(line.name, "blade");
+    expect(line.energy);
+    expect_equal(line.value, 12500000);
+    expect_equal(line.time_ns, INT64_C(1361975825000000000));
+    expect(jm_exec_parse("\tgpu-0  W 300 ", true, &line, &why) && !line.energy);
+    expect_equal(line.value, 300000000);
+    expect_equal(line.time_ns, 0);
+    FOR_TEXTS (bad, "blade", "blade J", "blade kWh 5", "blade j 5", "J 5", "blade J 5 6 7",
+               "blade J x", "blade J -1", "blade J 5e12", "blade J nan", "blade W -3",
+               "blade J 5 0", "5", "5 6")
+        expect(!jm_exec_parse(bad, true, &line, &why), "'%s'", bad);
+    expect(jm_exec_parse("# comment", true, &line, &why) && line.empty);
 }
 
 int main(void) {

@@ -158,3 +158,89 @@ def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, w
         ours = Path(f"/proc/{seen.process.pid}/status").read_text()
         assert int(ours.partition("CapAmb:")[2].split()[0], 16) != 0
         assert set(seen.values()) == {0}
+
+
+# -- scripts that tell of several channels -------------------------------------------------------
+
+BLADE = """, channels: [{name: blade, quantity: energy, wrap: 1000}, \
+{name: cpus, domain: cpu, inside: blade}, {name: gpu-0, domain: gpu, quantity: energy}]"""
+
+
+def test_named_lines_are_each_their_channels(tmp_path, probe, described):
+    """As a script around hdeemcli or dcgmi would print them."""
+    now = time.time()
+    lines = (f"blade J 990.5 {now:.3f}", "cpus W 210.25", "# a comment", "gpu-0 J 77", "cpus W 9")
+    path = script(tmp_path, "\n".join(f"echo '{line}'" for line in lines))
+    run = probe(text_of(path, ", every: call" + BLADE))
+    assert run.status == 0, run.faults()
+    found = {(r["channel"], r["value"], r["unit"], r["domain"]) for r in run.readings}
+    assert found == {
+        ("blade", 990.5, "J", "node"),
+        ("cpus", 9.0, "W", "cpu"),  # a call's last line of a channel
+        ("gpu-0", 77.0, "J", "gpu"),
+    }
+    shown = described(text_of(path, BLADE))
+    assert [name for name, one in shown.items() if one["outermost"]] == [
+        "site/blade",
+        "site/gpu-0",
+    ]
+    assert shown["site/blade"]["wrap_uj"] == 999_999_999
+
+
+def test_a_stream_of_named_lines_is_followed(tmp_path, watch):
+    path = script(
+        tmp_path, "i=0; while sleep 0.1; do i=$((i+1)); echo cpus W $i; echo gpu-0 J $i; done"
+    )
+    with watch(text_of(path, BLADE)) as seen:
+        seen.wait_value(3, "cpus")
+        seen.wait_value(3, "gpu-0")
+        assert seen.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("psu W 5", "'psu' is none of 'channels'"),
+        ("blade W 5", "channel 'blade' has J, not 'W'; correct its 'quantity'"),
+        ("5", "must be 'CHANNEL J|W value [time]', begins '5'"),
+        ("blade kWh 5", "must be 'CHANNEL J|W value [time]', begins 'blade kWh'"),
+        ("cpus W 5", "printed no line of blade"),
+    ],
+)
+def test_a_sick_named_line_is_named(tmp_path, probe, line, complaint):
+    path = script(tmp_path, f"echo {line}")
+    run = probe(text_of(path, ", every: call" + BLADE))
+    assert run.status == 1 and any(complaint in fault for fault in run.faults()), run.faults()
+
+
+@pytest.mark.parametrize("bad", ["psu W 5", "blade J x", "cpus kW 5"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_sick_line_costs_no_other_channel(tmp_path, probe, bad, first):
+    good = ["blade J 5", "cpus W 6", "gpu-0 J 7"]
+    good = [line for line in good if line.split()[0] != bad.split()[0]]
+    lines = [bad, *good] if first else [*good, bad]
+    path = script(tmp_path, "\n".join(f"echo {line}" for line in lines))
+    run = probe(text_of(path, ", every: call" + BLADE))
+    found = {one["channel"]: one["value"] for one in run.readings if one["fault"] is None}
+    assert found == {line.split()[0]: float(line.split()[2]) for line in good}
+
+
+def test_a_calls_comment_is_no_reading(tmp_path, probe):
+    runs = tmp_path / "runs"
+    first = f"echo x >>{runs}; [ $(wc -l <{runs}) = 1 ]"
+    path = script(tmp_path, f"{first} && echo '# none yet' || echo 5")
+    run = probe(text_of(path, ", every: call"))
+    assert run.status == 0 and run.values() == [5.0], run.faults()
+
+
+@pytest.mark.parametrize(
+    ("channels", "complaint"),
+    [
+        ("{name: a, wrap: 5}", "key 'wrap': is for a counter"),
+        ("{name: a, inside: b}, {name: b}", "must name a channel that stands before this one"),
+        ("{domain: cpu}", "key 'name': is needed, by which lines call the channel"),
+    ],
+)
+def test_channels_that_cannot_be_are_refused(probe, channels, complaint):
+    run = probe(text_of("true", f", channels: [{channels}]"))
+    assert run.status == 1 and complaint in run.faults()[0]
