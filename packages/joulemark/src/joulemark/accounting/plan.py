@@ -12,20 +12,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from joulemark import config, layout, output
-from joulemark.errors import UsageError, UserError
+from joulemark.accounting import instruments
+from joulemark.errors import UsageError
 from joulemark.units import UJ_PER_J
 
-SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-WRONG_ARGUMENTS, BAD_CONFIG = 2, 78  # joulemarkd's exit codes
-DESCRIBE_S = 60  # no instrument touches its network to be described
 WHY = {
     "ends": "its ends fall between two readings",
     "readings": "what the power does between two readings, or below a reading's step, is not seen",
@@ -166,38 +159,10 @@ def channel_of(described: dict) -> Channel:
 
 
 def describe(daemon: str | None, node: str | None) -> list[dict]:
-    """The outermost channels of the configuration, as joulemarkd would have them."""
-    path = config.find()
-    words = [_daemon(daemon), *(["-N", node] if node else []), "-c", str(path), "--describe"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=DESCRIBE_S)
-    except OSError as error:
-        raise UsageError(f"{words[0]}: {error}: name another one with --daemon") from None
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"{error}: try again") from None
-    print(done.stderr, end="", file=sys.stderr)
-    if done.returncode not in (0, 1):
-        kind = UsageError if done.returncode in (WRONG_ARGUMENTS, BAD_CONFIG) else UserError
-        raise kind(f"{words[0]} --describe: it failed (exit {done.returncode}); see above")
-    try:
-        found = [json.loads(line) for line in done.stdout.splitlines()]
-        found = [one for one in found if one["outermost"]]
-    except (ValueError, TypeError, KeyError):
-        why = "does not answer --describe as joulemarkd does: name joulemarkd with --daemon"
-        raise UsageError(f"{words[0]}: {why}") from None
+    """The outermost channels of the configuration."""
+    found = [one for one in instruments.describe(daemon, node) if one["outermost"]]
     if not found:
-        raise UsageError(f"{path}: instruments: none can be used here; see above")
-    return found
-
-
-def _daemon(given: str | None) -> str:
-    own = Path(sys.argv[0]).resolve()
-    client = Path(shutil.which("joulemarkctl") or own).resolve()  # of the daemon's package
-    beside = [str(own.parent), *(f"{program.parents[1]}/sbin" for program in (own, client))]
-    path = os.pathsep.join([os.environ.get("PATH", ""), *beside, SBIN])
-    found = given or os.environ.get("JOULEMARKD") or shutil.which("joulemarkd", path=path)
-    if not found:
-        raise UsageError("joulemarkd: not in PATH: name it with --daemon")
+        raise UsageError(f"{config.find()}: instruments: none can be used here; see above")
     return found
 
 

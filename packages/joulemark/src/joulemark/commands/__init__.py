@@ -23,6 +23,7 @@ COMMANDS = (
     "trend",
     "export",
     "plan",
+    "calibrate",
     "hpl",
     "app",
     "budget",
