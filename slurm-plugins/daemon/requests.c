@@ -464,6 +464,34 @@ static void tell_blanks(const jm_daemon *daemon, char *answer) {
     jm_packet_add(answer, JM_PACKET_MAX, "unread", "%s", unread);
 }
 
+/* Whether both are of one instrument, domain and method. */
+static bool is_alike(const jm_channel *a, const jm_channel *b) {
+    size_t length = strcspn(a->name, "/");
+    return strncmp(a->name, b->name, length + 1) == 0 && a->info.domain == b->info.domain &&
+           a->info.method == b->info.method;
+}
+
+/* What measures the node, INSTRUMENT/DOMAIN/METHOD and how many: the same on nodes of one kind. */
+static void tell_meters(const jm_ledger *ledger, char *answer) {
+    char meters[JM_VALUE_MAX] = "";
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_channel *channel = &ledger->channels[c];
+        int alike = 0, before = 0;
+        for (int i = 0; i < ledger->n_channels; i++)
+            if (!ledger->channels[i].retired && is_alike(channel, &ledger->channels[i])) {
+                alike++;
+                before += i < c;
+            }
+        char word[3 * JM_NAME_MAX];
+        jm_format(word, sizeof word, "%.*s/%s/%s*%d", (int)strcspn(channel->name, "/"),
+                  channel->name, jm_domain_name(channel->info.domain),
+                  jm_method_name(channel->info.method), alike);
+        if (!channel->retired && before == 0)
+            add_word(meters, word);
+    }
+    jm_packet_add(answer, JM_PACKET_MAX, "meters", "%s", meters);
+}
+
 static void do_status(jm_requests *r, jm_asker *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
@@ -473,6 +501,7 @@ static void do_status(jm_requests *r, jm_asker *client, const jm_packet *packet,
     add_u64(answer, "accounts", (uint64_t)r->daemon->ledger.n_accounts);
     add_u64(answer, "channels", (uint64_t)r->daemon->ledger.n_channels);
     tell_blanks(r->daemon, answer);
+    tell_meters(&r->daemon->ledger, answer);
     add_u64(answer, "cores", r->daemon->ledger.cpus_told ? r->daemon->ledger.cpus : 0);
     add_u64(answer, "blind", r->daemon->blind);
     jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);

@@ -68,6 +68,7 @@ def test_a_meter_that_never_answers_has_told_no_zero(tmp_path, daemon):
             tell(link, "close")
         status = running.ask("status")
         assert (status["left_out"], status["unread"]) == ("gone", "site/exec")
+        assert status["meters"] == "site/node/integrated*1"
         running.ask("end job=1")
         path = tmp_path / "records" / "test.1.n1.json"
         wait_for(path.exists, 10, "the record")
@@ -185,6 +186,17 @@ def test_named_lines_are_each_their_channels(tmp_path, probe, described):
         "site/gpu-0",
     ]
     assert shown["site/blade"]["wrap_uj"] == 999_999_999
+
+
+def test_the_daemon_tells_what_measures_the_node(tmp_path, daemon):
+    """As many of a kind as there are: the doctor compares nodes by it."""
+    more = BLADE.replace(
+        "{name: gpu-0,", "{name: gpu-1, domain: gpu, quantity: energy}, {name: gpu-0,"
+    )
+    with daemon(text_of("exec sleep 600", more)) as running:
+        meters = running.ask("status")["meters"]
+    words = meters.split("%20")
+    assert words == ["site/node/counter*1", "site/cpu/integrated*1", "site/gpu/counter*2"]
 
 
 def test_a_stream_of_named_lines_is_followed(tmp_path, watch):

@@ -103,7 +103,7 @@ MIXED = "joulemark of an earlier release, protocol 1, asked 3 s ago"
 )
 def test_releases_that_are_mixed_are_named(tmp_path, monkeypatch, said, values):
     status = Answer(0, f"version: {__version__}\nnode: n1\ncores: 2\n{said}\n")
-    monkeypatch.setattr(node_checks, "ask", lambda *words: status)
+    monkeypatch.setattr("joulemark.doctor.site.ask", lambda *words: status)
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=demo\n")
     found = list(node_checks.daemon(Site(SlurmConf(conf), "n1")))
@@ -120,7 +120,7 @@ def test_releases_that_are_mixed_are_named(tmp_path, monkeypatch, said, values):
 )
 def test_instruments_that_show_nothing_are_named(tmp_path, monkeypatch, said, level, value):
     lines = f"version: {__version__}\nnode: n1\ncores: 2\nprotocol: 1-2\n{said}\n"
-    monkeypatch.setattr(node_checks, "ask", lambda *words: Answer(0, lines))
+    monkeypatch.setattr("joulemark.doctor.site.ask", lambda *words: Answer(0, lines))
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=demo\n")
     (found,) = node_checks.daemon(Site(SlurmConf(conf), "n1"))

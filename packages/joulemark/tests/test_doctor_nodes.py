@@ -18,7 +18,9 @@ SRUN = """\
 #!/bin/sh
 for word; do case $word in -w*) node=${word#-w};; esac; done
 [ "${node#n}" -gt %d ] && touch "$0.$node" && exec sleep 600
-sed "s/NODE/$node/; s/\\"NOW\\"/$(date +%%s.%%N)/" "$0.json"
+own=$0.json.$node
+[ -f "$own" ] || own=$0.json
+sed "s/NODE/$node/; s/\\"NOW\\"/$(date +%%s.%%N)/" "$own"
 """
 SINFO = """\
 #!/bin/sh
@@ -57,6 +59,36 @@ def test_each_node_is_asked_and_one_that_is_down_is_not_waited_for(cluster, site
     assert code == 1
     assert nodes_of(out, "sensors") == {f"n{n}" for n in range(1, 41) if n != 2}
     assert nodes_of(out, "node") == {"n2"} and "down* (Not responding)" in out
+
+
+RAPL = "rapl/cpu/counter*2 rapl/dram/counter*2"
+
+
+def test_a_node_that_is_measured_otherwise_than_its_kind_is_named(cluster, site, tmp_path):
+    cluster(5)
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        "ClusterName=c\nSlurmctldHost=far\nNodeName=n[1,3] CPUs=1 Port=1\n"
+        "NodeName=n[4-5] CPUs=1 Port=2\nNodeName=n[6-7] CPUs=1 Gres=gpu:4\n"
+    )
+    quiet = {**ANSWER, "findings": []}
+    with_gpus = f"{RAPL} auto-nvml/gpu/counter*4"
+    of = {"n4": "rapl/cpu/counter*2", "n6": with_gpus, "n7": with_gpus}
+    for name in ("n1", "n3", "n4", "n5", "n6", "n7"):
+        text = json.dumps({**quiet, "meters": of.get(name, RAPL)})
+        (tmp_path / f"srun.json.{name}").write_text(text)
+    _, out, _ = site.run("doctor", "--nodes", "n[1,3-5]")
+    lines = [line for line in out.splitlines() if ": alike: " in line]
+    assert len(lines) == 1 and lines[0].startswith(
+        "warning: n4: alike: instruments: lacks rapl/dram/counter*2, unlike 3 of its kind: "
+    ), lines
+    (tmp_path / "srun.json.n4").write_text(json.dumps({**quiet, "meters": RAPL}))
+    for nodes in ("n[1,3-5]", "n[1,6]", "n[6-7]"):  # the GPUs' nodes are of another kind
+        _, out, _ = site.run("doctor", "--nodes", nodes)
+        assert ": alike: " not in out
+    (tmp_path / "srun.json.n5").write_text(json.dumps(quiet))  # of a release before it told them
+    _, out, _ = site.run("doctor", "--nodes", "n[1,3-5]")
+    assert ": alike: " not in out
 
 
 def test_nodes_that_never_answer_hold_up_no_other(cluster, site, tmp_path):

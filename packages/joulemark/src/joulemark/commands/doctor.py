@@ -21,8 +21,8 @@ Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
 checks: config daemon cores accounts privileges sensors gpus folders heaps clock-sync lustre;
 plugin-version plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
-epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock and
-slurm-conf
+epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock,
+slurm-conf and alike: what measures a node is what measures others of its kind
 
 examples:
   joulemark doctor                       this machine
@@ -76,7 +76,9 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         keys = {key: conf.get(key) for key in SHARED_KEYS}
         lines = [one.data() for one in findings]
-        about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "findings": lines}
+        meters = site.daemon_said.get("meters", "")
+        about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "meters": meters}
+        about["findings"] = lines
         output.write_text(json.dumps(about) + "\n", options.out)
     elif options.format != "terminal":
         _show(options, findings)

@@ -7,7 +7,8 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from joulemark import hostlist, progress
@@ -22,6 +23,17 @@ LOOK_S, SHORTEST_LOOK_S = 7.0, 4.0
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
 BUSY = "Requested nodes are busy"  # srun's word: there is no CPU, but nothing is wrong
+#: of a NodeName line, what is each node's own: nodes whose lines agree in the rest are of one kind
+OWN_KEYS = {
+    "nodename",
+    "nodeaddr",
+    "nodehostname",
+    "bcastaddr",
+    "port",
+    "state",
+    "reason",
+    "weight",
+}
 # The findings are the answer: a task that fails for them would be a FAILED job in the accounting.
 # One program that hangs there must not cost the node's other findings.
 LOOK = 'JOULEMARK_ANSWER_S=3 "$0" -m joulemark doctor --json || :'
@@ -47,8 +59,43 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
         answers = as_completed(asked)
         if not sys.stdout.isatty():  # else the findings themselves show it
             answers = progress.counted(answers, "nodes asked", len(asked))
+        meters: dict[str, str] = {}
         for one in answers:
-            yield from one.result()
+            name, own, findings = one.result()
+            meters[name] = own
+            yield from findings
+    yield from unlike(site, meters)
+
+
+def unlike(site: Site, meters: Mapping[str, str]) -> Iterator[Finding]:
+    """Nodes that are measured by something else than most of their kind: by slurm.conf those are
+    alike, and so must their instruments be.
+
+    meters: by node what its joulemarkd says, such as `rapl/cpu/counter*2 rapl/dram/counter*2`.
+    """
+    kinds = defaultdict(list)
+    for line in site.conf.nodes:
+        kind = frozenset((key, value) for key, value in line.items() if key not in OWN_KEYS)
+        kinds[kind] += hostlist.expand(line["nodename"], f"{site.conf.path}: NodeName")
+    for named in kinds.values():
+        theirs = {name: frozenset(meters[name].split()) for name in named if meters.get(name)}
+        if len(set(theirs.values())) < 2:
+            continue
+        ((usual, many),) = Counter(theirs.values()).most_common(1)
+        for name, own in theirs.items():
+            if own != usual:
+                differences = (("lacks", usual - own), ("has", own - usual))
+                value = ", ".join(f"{verb} {_words(some)}" for verb, some in differences if some)
+                value += f", unlike {many} of its kind"
+                fix = (
+                    "`joulemarkd --probe 1` there says what it finds and why not the rest; nodes "
+                    "that differ by intent differ in slurm.conf, by Features or Gres"
+                )
+                yield Finding("alike", WARNING, "instruments", value, fix, name)
+
+
+def _words(meters: frozenset[str]) -> str:
+    return " and ".join(sorted(meters))
 
 
 def names(site: Site, nodes: str) -> list[str]:
@@ -77,7 +124,10 @@ def srun(name: str, wait_s: float, *options: str) -> list[str]:
     return ["srun", "-Q", f"-w{name}", "-N1", "-n1", immediate, *options]
 
 
-def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Finding]:
+def _visit_one(
+    site: Site, name: str, wait_s: float, began_s: float
+) -> tuple[str, str, list[Finding]]:
+    """Its name, its meters, what is found there."""
     look_s = max(SHORTEST_LOOK_S, LOOK_S - (time.monotonic() - began_s))
     words = [*srun(name, wait_s, "-Jjoulemark-doctor"), "sh", "-c", LOOK, sys.executable]
     before = time.time()
@@ -98,18 +148,19 @@ def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Fin
     except ValueError:
         value = " ".join(done.stderr.split()) or "no answer"
     else:
-        return [
+        findings = [
             *_clock(name, said["time"], before, time.time()),
             *_keys(site, name, said["slurm_conf"]),
             *(Finding(**{**found, "node": name}) for found in said["findings"]),
         ]
+        return name, said.get("meters", ""), findings
     level = WARNING if BUSY in value else ERROR
     fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
     if "Invalid node name" in value:
         fix = "name nodes of slurm.conf, or `all`"
     if f"{sys.executable}: " in value:  # Python lacks our modules, or a shell that Python
         fix = "install the command `joulemark` there as on this machine, joulemark-cli"
-    return [Finding("node", level, " ".join(words[:3]), value, fix, name)]
+    return name, "", [Finding("node", level, " ".join(words[:3]), value, fix, name)]
 
 
 def _clock(name: str, told: float, before: float, after: float) -> Iterator[Finding]:

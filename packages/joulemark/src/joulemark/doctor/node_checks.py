@@ -63,12 +63,11 @@ def daemon(site: Site) -> Iterator[Finding]:
     cores, and have no job that is not there."""
     if not site.is_node:
         return
-    answer = ask(site.program("joulemarkctl"), "-N", site.node, "status")
-    if not answer.good:
+    if not site.daemon.good:
         fix = "start joulemarkd; its log says why it ended"
-        yield Finding("daemon", ERROR, f"joulemarkd of {site.node}", answer.err, fix)
+        yield Finding("daemon", ERROR, f"joulemarkd of {site.node}", site.daemon.err, fix)
         return
-    said = dict(line.split(": ", 1) for line in answer.out.splitlines() if ": " in line)
+    said = site.daemon_said
     if said.get("version", __version__) != __version__:
         fix = f"joulemark is {__version__}: install the same version of both"
         yield Finding("daemon", WARNING, "joulemarkd", f"version {said['version']}", fix)

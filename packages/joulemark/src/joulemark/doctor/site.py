@@ -85,6 +85,17 @@ class Site:
         return found[0] if len(found) == 1 else ""
 
     @functools.cached_property
+    def daemon(self) -> Answer:
+        """What joulemarkd of this node says of itself."""
+        return ask(self.program("joulemarkctl"), "-N", self.node, "status")
+
+    @functools.cached_property
+    def daemon_said(self) -> dict[str, str]:
+        """By its keys; none where it does not answer, or this is no node."""
+        lines = self.daemon.out.splitlines() if self.is_node and self.daemon.good else []
+        return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+    @functools.cached_property
     def is_controller(self) -> bool:
         """Does slurmctld belong here?"""
         hosts = [re.sub(r"\(.*", "", value) for value in self.conf.all("SlurmctldHost")]
