@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
+from joulemark.slurm.jobenergy import Energy, Shown
 from sacct_getopt import RELEASES
 
 STEPS = ("job", "extern", "batch", "0")
@@ -316,6 +317,32 @@ def test_a_job_that_was_resized_has_its_energy(site, sacct_on_path, monkeypatch)
     words = ("-nPo", "JobIDRaw,Energy")
     assert "1|100.000000\n" in site.out("sacct", *words)
     assert "1|\n" in site.out("sacct", "-D", *words)
+
+
+@pytest.mark.parametrize(("unseen_s", "shown"), [(30.05, "1|0.166357"), (5.0, "1|")])
+def test_a_run_that_was_seen_only_after_its_end_has_its_energy(
+    site, sacct_on_path, monkeypatch, unseen_s, shown
+):
+    """joulemarkd was down, and found a slurmstepd that still ended: the record begins when Slurm
+    has the run over for longer than clocks differ, and says how long it saw nothing."""
+    late = {"energy_uj": 166_357, "start_s": 30, "seconds": 1, "gap_seconds": unseen_s}
+    site.leave(1, accounts=[builders.account(**late)])
+    site.out("merge")
+    show(monkeypatch, 0, 1)
+    for cut in ([], ["-D"]):
+        assert site.out("sacct", *cut, "-nXPo", "JobIDRaw,Energy").splitlines()[0] == shown
+
+
+def test_a_run_without_a_record_has_not_the_next_ones(monkeypatch):
+    """Where that was not seen for just as long as lies between them."""
+    began_s = builders.START_NS / 1e9
+    began = {"Start_ns": builders.START_NS + 20 * 10**9, "GapSeconds": 20.0}
+    rows = [{"JobIDRaw": "1", "Run": 1, "Step": "job", **began}]
+    windows = ((began_s, began_s + 2), (began_s + 20, began_s + 40))
+    runs = [Shown("c", "1", window, is_alone=False) for window in windows]
+    monkeypatch.setattr("joulemark.slurm.jobenergy._stored", lambda shown: {("c", 1): rows})
+    energy = Energy(runs)
+    assert [energy.row(one) for one in runs] == [None, rows[0]]
 
 
 def test_a_job_that_nobody_measured_lacks_its_energy(site, sacct_on_path, monkeypatch):

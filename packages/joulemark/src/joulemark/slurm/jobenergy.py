@@ -44,23 +44,39 @@ class Energy:
 
     def __init__(self, shown: Collection[Shown]):
         self.note = ""
+        self._claimed: set[int] = set()
         try:
             self._rows = _stored(shown)
         except UserError as error:
             self._rows = {}
             self.note = f"{error}; {FROM_COMMENT}"
+        for one in shown:
+            self._claimed.update(map(id, _began(self._of_job(one), one)))
 
     def row(self, one: Shown) -> dict | None:
         """Its record, if there is one; of a requeued job, or of a number that was used again, that
         of the run in the window."""
-        rows = self._rows.get((one.cluster, one.job), [])
-        found = _run(rows, one)
+        rows = self._of_job(one)
+        found = _run(rows, one) or self._seen_late(rows, one)
         has_ended = one.window[1] < math.inf  # else the comment is an earlier run's
         if found is None and one.admin_comment and has_ended:
             found = comment.read(one.admin_comment, one.job)
             if found and not self.note:
                 self.note = f"of jobs that are not in the store {FROM_COMMENT}"
         return found
+
+    def _of_job(self, one: Shown) -> list[dict]:
+        return self._rows.get((one.cluster, one.job), [])
+
+    def _seen_late(self, rows: list[dict], one: Shown) -> dict | None:
+        """Of a run that the node's daemon did not see before Slurm had ended it: it was down all
+        that time, and found a slurmstepd that still ended. No other run's."""
+        first_s, last_s = one.window[0] - CLOCKS_S, one.window[1] + CLOCKS_S
+        for row in _known(rows, one):
+            unseen_s = row["GapSeconds"] or 0.0
+            if first_s <= _start_s(row) - unseen_s <= last_s and id(row) not in self._claimed:
+                return row
+        return None
 
 
 def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
@@ -99,11 +115,20 @@ def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:
         }
 
 
+def _known(rows: list[dict], one: Shown) -> list[dict]:
+    return [row for row in rows if row["JobIDRaw"] == one.id_raw and row["Start_ns"] is not None]
+
+
+def _began(rows: list[dict], one: Shown) -> list[dict]:
+    """Those that began in its window; Slurm's clock and the node's, and their seconds and
+    nanoseconds, differ a little."""
+    first_s, last_s = one.window[0] - CLOCKS_S, one.window[1] + CLOCKS_S
+    return [row for row in _known(rows, one) if first_s <= _start_s(row) <= last_s]
+
+
 def _run(rows: list[dict], one: Shown) -> dict | None:
     start_s, end_s = one.window
-    known = [row for row in rows if row["JobIDRaw"] == one.id_raw and row["Start_ns"] is not None]
-    # Slurm's clock and the node's, and their seconds and nanoseconds, differ a little.
-    began = [row for row in known if start_s - CLOCKS_S <= _start_s(row) <= end_s + CLOCKS_S]
+    began = _began(rows, one)
     if began:
         return min(began, key=lambda row: abs(_start_s(row) - start_s))
     last = jobs.last_run(rows).get(one.id_raw)
