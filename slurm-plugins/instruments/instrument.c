@@ -287,6 +287,12 @@ static const jm_instrument *load_module(const char *type, jm_message *why) {
                        "'%s' cannot be used here: its module was built for version %d of "
                        "instrument.h, this is %d; build it again",
                        type, instrument->version, JM_INSTRUMENT_VERSION);
+    else if (!instrument->type || !instrument->keys || !instrument->open || !instrument->describe ||
+             !instrument->read || !instrument->close)
+        jm_message_set(why,
+                       "'%s' cannot be used here: its module lacks type, keys, open, describe, "
+                       "read or close; add it",
+                       type);
     else if (strcmp(instrument->type, type) != 0)
         jm_message_set(why, "'%s' cannot be used here: its module is that of '%s'", type,
                        instrument->type);

@@ -106,6 +106,17 @@ def test_a_module_of_another_version_is_refused(installed, site, batteries, conf
     assert "'battery' cannot be used here: its module was built for version 99 of" in done.stdout
 
 
+def test_a_module_that_is_not_whole_is_refused(installed, site, batteries, configuration):
+    """The daemon would end by a signal."""
+    source = site / "battery.c"
+    source.write_text(re.sub(r" *\.read = battery_read,\n", "", source.read_text()))
+    module, headers = (installed / "lib/joulemark" / name for name in ("battery.so", "include"))
+    words = ["cc", "-w", "-shared", "-fPIC", "-I", headers, "-o", module, source]
+    subprocess.run(words, check=True, timeout=120)
+    done = run(installed, configuration("  - {type: battery}\n"), "--check")
+    assert done.returncode == os.EX_CONFIG and "lacks type, keys, open, describe" in done.stdout
+
+
 def test_a_type_leads_to_no_other_folder(installed, site, batteries, configuration):
     build(site, installed)
     shutil.move(installed / "lib/joulemark/battery.so", installed / "battery.so")

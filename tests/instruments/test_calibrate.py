@@ -5,8 +5,10 @@ machine's own CPUs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT
+from tests.cluster import CHECKOUT, wait_for
 from tests.cluster.processes import start_ticks
 
 SOURCES = CHECKOUT / "packages/joulemark/src"
@@ -81,7 +83,7 @@ def test_it_says_what_to_write_where(calibrate, rig):
 def test_this_machines_cpus_are_loaded(calibrate, tmp_path):
     """Both count who is busy for it: 100 W each."""
     busy = tmp_path / "busy"
-    count = 'grep -lsz "^while True: pass$" /proc/[0-9]*/cmdline | wc -l'
+    count = 'grep -lsz "while os.getppid() == [0-9]*: pass" /proc/[0-9]*/cmdline | wc -l'
     busy.write_text(f"echo $((100 * $({count}) + $1))\n")
     text = METER.replace("cat {file}", f"sh {busy} {{file}}")
     both = text.format(name="a", file=100, more="") + text.format(name="b", file=120, more="")
@@ -94,6 +96,29 @@ def test_this_machines_cpus_are_loaded(calibrate, tmp_path):
     assert rows[0]["gain"] == pytest.approx(1) and rows[0]["offset_w"] == pytest.approx(20)
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_load_outlives_it(joulemarkd, configuration, rig, how):
+    config = str(configuration(rig[0]))
+    env = {**os.environ, "JOULEMARK_CONFIG": config, "PYTHONPATH": str(SOURCES)}
+    words = [sys.executable, "-m", "joulemark", "calibrate", "--daemon", joulemarkd, "own/exec"]
+    words += ["--against", "meter/exec", "--loads", "3", "--settle", "0.1", "--seconds", "0.6"]
+    with subprocess.Popen(list(map(str, words)), env=env, stderr=subprocess.DEVNULL) as process:
+        busy = f"while os.getppid() == {process.pid}: pass"
+        wait_for(lambda: loops(busy), what="a load")
+        process.send_signal(how)
+    wait_for(lambda: not loops(busy), what="the load's end")
+
+
+def loops(line: str) -> list[str]:
+    """The processes that have this line among their words."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if line.encode() in (place / "cmdline").read_bytes():
+                found.append(place.name)
+    return found
+
+
 @pytest.mark.parametrize(
     ("words", "status", "complaint"),
     [
@@ -101,6 +126,11 @@ def test_this_machines_cpus_are_loaded(calibrate, tmp_path):
         (("own/exec", "--against", "own/exec"), 2, "is of CHANNEL itself"),
         (("own/exec", "--against", "meter/exec", "--loads", "2"), 2, "a number from 3 to 100"),
         (("own/exec", "--against", "meter/exec", "--load", "sleep 9"), 1, "too little to tell"),
+        (
+            ("own/exec", "--against", "meter/exec", "--load", "exit 3"),
+            1,
+            "ended with exit status 3",
+        ),
     ],
 )
 def test_what_cannot_be_is_named(calibrate, rig, words, status, complaint):

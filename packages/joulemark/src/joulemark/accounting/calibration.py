@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -25,8 +26,10 @@ from joulemark.units import UJ_PER_J
 #: Student's t, two-sided 95 %, by degrees of freedom; beyond, 2 (GUM, table G.2)
 STUDENT_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 LEAST_CHANGE = 0.05  # of the power, from idle to full load: less tells no gain
+TERMINATED = 128 + signal.SIGTERM
 ENDLESS = "1000000000"  # readings of --probe, which is ended with the sweep
-BUSY = "while True: pass"
+BUSY = "import os\nwhile os.getppid() == {parent}: pass"  # no longer than we live
+MOST_GAIN_ERROR = 0.1  # less is known than what a calibration is for
 
 
 @dataclass(frozen=True)
@@ -171,18 +174,25 @@ def probing(words: Sequence[str]) -> Iterator[dict[str, list[tuple[float, float]
 
 @contextlib.contextmanager
 def loaded(share: float, command: str | None) -> Iterator[None]:
-    """The machine with so much of its CPUs busy, or as the command does it."""
+    """The machine with so much of its CPUs busy, or as the command does it. UserError: that has
+    ended by itself."""
     if command is None:
         cpus = len(os.sched_getaffinity(0))
-        words, many = [sys.executable, "-c", BUSY], round(share * cpus)
+        words, many = [sys.executable, "-c", BUSY.format(parent=os.getpid())], round(share * cpus)
     else:
         words, many = ["sh", "-c", command], 1
-    env = {**os.environ, "JM_LOAD": f"{share:.6g}"}
+    options = {"env": {**os.environ, "JM_LOAD": f"{share:.6g}"}, "stdout": subprocess.DEVNULL}
     begun = []
     try:
         for _ in range(many):
-            begun.append(subprocess.Popen(words, env=env, start_new_session=True))
+            begun.append(subprocess.Popen(words, start_new_session=True, **options))
         yield
+        for one in begun:
+            if one.poll() is not None:
+                raise UserError(
+                    f"--load '{command}': ended with exit status {one.returncode} before its step "
+                    "did: it must go on until it is ended"
+                )
     finally:
         for one in begun:
             with contextlib.suppress(ProcessLookupError):
@@ -192,7 +202,7 @@ def loaded(share: float, command: str | None) -> Iterator[None]:
 
 def sweep(options, channel: Side, meter: Side) -> list[Step]:
     """Both sides' means at each load, from idle to full."""
-    steps = []
+    steps: list[Step] = []
     words = instruments.command(options.daemon, options.node, "--probe", ENDLESS)
     with probing(words) as seen:
         for i in range(options.loads):
@@ -217,8 +227,15 @@ def run(options) -> int:
     meter = Side("--against", options.against, described)
     if set(channel.parts) & set(meter.parts):
         raise UsageError(f"--against: '{options.against}' is of CHANNEL itself")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # and no load is left
     steps = sweep(options, channel, meter)
     line = fit(steps)
+    if line.gain_error > MOST_GAIN_ERROR:
+        found = ", ".join(f"{step.channel_w:.1f} and {step.meter_w:.1f} W" for step in steps)
+        raise UserError(
+            f"the gain is {line.gain:.3g} +- {line.gain_error:.2g}, no better known: is the "
+            f"machine used by others, or --settle too short? CHANNEL and METER were {found}"
+        )
     budget = budget_of(line, meter.budget())
     rows = [
         {

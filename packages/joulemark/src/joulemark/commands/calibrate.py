@@ -9,18 +9,19 @@ from joulemark.commands.arguments import number, seconds
 
 SUMMARY = "compare a channel with a reference meter over a sweep of loads, for its error budget"
 EPILOG = """\
-Both are instruments of joulemark.yaml, on this machine, which nobody else uses meanwhile: its CPUs
-are loaded step by step, from idle to all of them, and each step's mean power is read of both. The
-line METER = gain x CHANNEL + offset through the steps, with its errors (95 %, Student's t), makes
-the limits that the channel keeps as it is: `error:` for joulemark.yaml, in which the meter's own
-limits are added. Channels that only together measure what the meter does are joined by +.
+Both are instruments of joulemark.yaml ($JOULEMARK_CONFIG names another one), on this machine,
+which nobody else uses meanwhile: its CPUs are loaded step by step, from idle to all of them, and
+each step's mean power is read of both. The line METER = gain x CHANNEL + offset through the
+steps, with its errors (95 %, Student's t), makes the limits that the channel keeps as it is:
+`error:` for joulemark.yaml, in which the meter's own limits are added. Channels that only
+together measure what the meter does are joined by +.
 
 joulemarkd may run meanwhile, unless a meter speaks to one client alone.
 
 csv, json and parquet have a row a load; gain, offset and budget are the same in all of them.
 
-Exit: 0 they are told; 1 they are not: the load changed the power too little, or a channel did not
-answer; 2 wrong arguments.
+Exit: 0 they are told; 1 they are not: the load changed the power too little, its steps lie on no
+line (the gain is known no better than to 0.1), or a channel did not answer; 2 wrong arguments.
 
 examples:
   joulemark calibrate rapl/package-0+rapl/package-1 --against wt310/power
