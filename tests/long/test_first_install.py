@@ -177,7 +177,9 @@ class Cluster:
         self.machine, self.root, self.user = machine, root, user
 
     def follow(self, guide: str, *headings: str) -> str:
-        """What root's shell printed."""
+        """What root's shell printed. It has no paths in mind of the guide before, whose removal
+        left /usr/local/bin empty where this one fills /usr/bin."""
+        self.root.must("hash -r")
         said = []
         for heading in headings:
             for block in blocks(chapter(guide, heading)):
