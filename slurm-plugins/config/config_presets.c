@@ -15,7 +15,6 @@
 #include "reader.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,19 +84,6 @@ static void complain_unknown(jm_reader *reader, jm_reader *presets, const yaml_n
 
 /* ---- applying it ---- */
 
-static void fill_in(double *given, double preset) {
-    if (isnan(*given))
-        *given = preset;
-}
-
-static void fill_in_error(jm_error_budget *given, const jm_error_budget *preset) {
-    fill_in(&given->relative, preset->relative);
-    fill_in(&given->offset_w, preset->offset_w);
-    fill_in(&given->resolution_w, preset->resolution_w);
-    fill_in(&given->resolution_uj, preset->resolution_uj);
-    fill_in(&given->jitter_s, preset->jitter_s);
-}
-
 /* One channel, or (own NULL) the instrument itself. */
 struct target {
     const jm_instrument_config *config;
@@ -137,7 +123,7 @@ static void read_and_apply(jm_reader *presets, const yaml_node_t *node,
     struct preset preset = {.error = jm_no_error};
     int lines[JM_MAPPING_MAX];
     jm_parse_mapping(presets, node, "", preset_fields, &preset, lines, NULL);
-    fill_in_error(&config->error, &preset.error);
+    config->error = jm_error_budget_or(config->error, preset.error);
     if (config->n_channels == 0)
         apply(presets, &preset, (struct target){config, NULL, instrument->keys, &config->settings});
     for (int i = 0; i < config->n_channels && presets->errors == 0; i++) /* said once */
@@ -148,7 +134,7 @@ static void read_and_apply(jm_reader *presets, const yaml_node_t *node,
 
 void jm_apply_preset(jm_reader *reader, const jm_instrument *instrument,
                      jm_instrument_config *config, int index) {
-    char path[JM_PATH_MAX];
+    char path[JM_PATH_MAX] = "presets.yaml";
     jm_reader presets = {
         .node = reader->node, .report = reader->report, .context = reader->context, .entry = -1};
     const char *name = jm_text(&config->settings, "preset", "");

@@ -464,11 +464,11 @@ static void tell_blanks(const jm_daemon *daemon, char *answer) {
     jm_packet_add(answer, JM_PACKET_MAX, "unread", "%s", unread);
 }
 
-/* Whether both are of one instrument, domain and method. */
+/* Whether both are of one instrument, domain and method, and both measure, or none does. */
 static bool is_alike(const jm_channel *a, const jm_channel *b) {
     size_t length = strcspn(a->name, "/");
-    return strncmp(a->name, b->name, length + 1) == 0 && a->info.domain == b->info.domain &&
-           a->info.method == b->info.method;
+    return a->retired == b->retired && strncmp(a->name, b->name, length + 1) == 0 &&
+           a->info.domain == b->info.domain && a->info.method == b->info.method;
 }
 
 /* What measures the node, INSTRUMENT/DOMAIN/METHOD and how many: the same on nodes of one kind. */
@@ -476,18 +476,18 @@ static void tell_meters(const jm_ledger *ledger, char *answer) {
     char meters[JM_VALUE_MAX] = "";
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_channel *channel = &ledger->channels[c];
-        int alike = 0, before = 0;
-        for (int i = 0; i < ledger->n_channels; i++)
-            if (!ledger->channels[i].retired && is_alike(channel, &ledger->channels[i])) {
-                alike++;
-                before += i < c;
-            }
+        int first = 0, alike = 0;
+        while (!is_alike(channel, &ledger->channels[first]))
+            first++;
+        if (first < c || channel->retired)
+            continue; /* told with the first of its kind, or measures no more */
+        for (int i = c; i < ledger->n_channels; i++)
+            alike += is_alike(channel, &ledger->channels[i]);
         char word[3 * JM_NAME_MAX];
         jm_format(word, sizeof word, "%.*s/%s/%s*%d", (int)strcspn(channel->name, "/"),
                   channel->name, jm_domain_name(channel->info.domain),
                   jm_method_name(channel->info.method), alike);
-        if (!channel->retired && before == 0)
-            add_word(meters, word);
+        add_word(meters, word);
     }
     jm_packet_add(answer, JM_PACKET_MAX, "meters", "%s", meters);
 }

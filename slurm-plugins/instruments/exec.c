@@ -392,11 +392,11 @@ static bool add_channel(exec_instrument *self, const jm_instrument_config *confi
         return jm_refuse(config, own->line, why,
                          "key 'name': is needed, by which lines call the channel");
     if (own) {
-        if (!energy && jm_given(&own->settings, "wrap"))
+        double wrap_j = jm_number(&own->settings, "wrap", 0);
+        if (wrap_j > 0 && !energy)
             return jm_refuse(config, own->line, why,
                              "key 'wrap': is for a counter; add 'quantity: energy' or remove it");
-        if (energy && jm_given(&own->settings, "wrap"))
-            info.wrap_uj = jm_to_micro(jm_number(&own->settings, "wrap", 0)) - 1;
+        info.wrap_uj = wrap_j > 0 ? jm_to_micro(wrap_j) - 1 : 0;
         info.parent = find_outer(self, jm_text(&own->settings, "inside", NULL));
     }
     if (info.parent < -1)

@@ -260,11 +260,16 @@ bool jm_instrument_file(const char *name, char *path, size_t size) {
     return jm_format(path, size, "%s/lib/joulemark/%s", program, name);
 }
 
+static bool module_path(const char *type, char path[JM_PATH_MAX]) {
+    char file[JM_NAME_MAX + sizeof ".so"];
+    return jm_format(file, sizeof file, "%s.so", type) &&
+           jm_instrument_file(file, path, JM_PATH_MAX);
+}
+
 /* Never unloaded: threads and libraries of it may live until the process ends. */
 const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why) {
-    char file[JM_NAME_MAX + sizeof ".so"], path[JM_PATH_MAX];
-    if (!jm_format(file, sizeof file, "%s.so", type) ||
-        !jm_instrument_file(file, path, sizeof path)) {
+    char path[JM_PATH_MAX];
+    if (!module_path(type, path)) {
         jm_message_set(why, "the module of '%s' has too long a path", type);
         return NULL;
     }
@@ -303,9 +308,8 @@ static const jm_instrument *load_module(const char *type, jm_message *why) {
 
 /* Whether a site has a module of its own of this name, which leads to no other folder. */
 static bool is_there(const char *type) {
-    char file[JM_NAME_MAX + sizeof ".so"], path[JM_PATH_MAX];
-    return !strchr(type, '/') && jm_format(file, sizeof file, "%s.so", type) &&
-           jm_instrument_file(file, path, sizeof path) && access(path, F_OK) == 0;
+    char path[JM_PATH_MAX];
+    return !strchr(type, '/') && module_path(type, path) && access(path, F_OK) == 0;
 }
 
 const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why) {

@@ -148,7 +148,7 @@ static bool xcc_gpus_uw(const uint8_t *answer, size_t length, uint64_t *uw, jm_m
  * meter lies behind the supplies and knows no 10 W of each. It samples each 10 ms (LenovoXCC.cpp);
  * Slurm asks it no more often than each 50 ms, within which its values are taken for known.
  */
-#define XCC(length) .net_fn = 0x3A, .request_length = (length)
+#define XCC(meter) .net_fn = 0x3A, .request = {0x32, 4, (meter), 0, 0, 0}, .request_length = 6
 #define XCC_IN_WATTS                                                                               \
     { .relative = 0.05, .resolution_w = 1, .jitter_s = 0.05 }
 
@@ -165,27 +165,23 @@ const jm_bmc_reading jm_bmc_readings[] = {
      .method = JM_METHOD_COUNTER,
      .wrap_uj = UINT64_C(4294967296000000) - 1, /* 32 bits of joules */
      .error = {.relative = 0.05, .resolution_uj = 1000, .jitter_s = 0.05},
-     XCC(6),
-     .request = {0x32, 4, 2, 0, 0, 0},
+     XCC(2),
      .value = xcc_uj},
     {.name = "xcc-power",
      .method = JM_METHOD_INTEGRATED,
      .error = XCC_IN_WATTS,
-     XCC(6),
-     .request = {0x32, 4, 2, 0, 0, 0},
+     XCC(2),
      .value = xcc_mean_uw},
     {.name = "xcc-node",
      .method = JM_METHOD_INTEGRATED,
      .error = XCC_IN_WATTS,
-     XCC(6),
-     .request = {0x32, 4, 8, 0, 0, 0},
+     XCC(8),
      .value = xcc_node_uw},
     {.name = "xcc-gpus",
      .domain = JM_DOMAIN_GPU,
      .method = JM_METHOD_INTEGRATED,
      .error = XCC_IN_WATTS,
-     XCC(6),
-     .request = {0x32, 4, 8, 0, 0, 0},
+     XCC(8),
      .value = xcc_gpus_uw},
     {0},
 };

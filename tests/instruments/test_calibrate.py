@@ -5,7 +5,6 @@ machine's own CPUs."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ import pytest
 
 from tests.cluster import CHECKOUT, wait_for
 from tests.cluster.processes import start_ticks
+from tests.peers.secret import seen_in_process_list
 
 SOURCES = CHECKOUT / "packages/joulemark/src"
 QUICK = ("--seconds", "1.5", "--settle", "0.5", "--loads", "4")
@@ -26,17 +26,22 @@ METER = "  - {{type: exec, name: {name}, every: call, command: cat {file}, perio
 
 
 @pytest.fixture
-def calibrate(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..., tuple]:
-    """`calibrate(instruments, "a/exec", ...)`: exit status, what it printed, what it said."""
+def prepared(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..., dict]:
+    """`subprocess.run(**prepared(instruments, "a/exec", ...))`"""
 
-    def run(instruments: str, *words: object) -> subprocess.CompletedProcess:
+    def prepare(instruments: str, *words: object) -> dict:
         config = str(configuration(instruments))
         env = {**os.environ, "JOULEMARK_CONFIG": config, "PYTHONPATH": str(SOURCES)}
         command = [sys.executable, "-m", "joulemark", "calibrate", "--daemon", joulemarkd, *words]
-        options = {"capture_output": True, "text": True, "timeout": 120, "env": env}
-        return subprocess.run(list(map(str, command)), **options)
+        return {"args": list(map(str, command)), "env": env, "text": True}
 
-    return run
+    return prepare
+
+
+@pytest.fixture
+def calibrate(prepared) -> Callable[..., subprocess.CompletedProcess]:
+    """`calibrate(instruments, "a/exec", ...)`"""
+    return lambda *words: subprocess.run(**prepared(*words), capture_output=True, timeout=120)
 
 
 @pytest.fixture
@@ -97,26 +102,14 @@ def test_this_machines_cpus_are_loaded(calibrate, tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_load_outlives_it(joulemarkd, configuration, rig, how):
-    config = str(configuration(rig[0]))
-    env = {**os.environ, "JOULEMARK_CONFIG": config, "PYTHONPATH": str(SOURCES)}
-    words = [sys.executable, "-m", "joulemark", "calibrate", "--daemon", joulemarkd, "own/exec"]
-    words += ["--against", "meter/exec", "--loads", "3", "--settle", "0.1", "--seconds", "0.6"]
-    with subprocess.Popen(list(map(str, words)), env=env, stderr=subprocess.DEVNULL) as process:
+def test_no_load_outlives_it(prepared, rig, how):
+    quick = ("--loads", "3", "--settle", "0.1", "--seconds", "0.6")
+    words = prepared(rig[0], "own/exec", "--against", "meter/exec", *quick)
+    with subprocess.Popen(**words, stderr=subprocess.DEVNULL) as process:
         busy = f"while os.getppid() == {process.pid}: pass"
-        wait_for(lambda: loops(busy), what="a load")
+        wait_for(lambda: seen_in_process_list(busy), what="a load")
         process.send_signal(how)
-    wait_for(lambda: not loops(busy), what="the load's end")
-
-
-def loops(line: str) -> list[str]:
-    """The processes that have this line among their words."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if line.encode() in (place / "cmdline").read_bytes():
-                found.append(place.name)
-    return found
+    wait_for(lambda: not seen_in_process_list(busy), what="the load's end")
 
 
 @pytest.mark.parametrize(

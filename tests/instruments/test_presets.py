@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -126,19 +127,24 @@ def put(meter: Meter, place: tuple, raw: float, function: int, little: bool, sla
     return raw * step
 
 
-def test_each_meters_preset_reads_its_registers(tmp_path, probe):
+@pytest.fixture
+def meter(tmp_path: Path) -> Iterator[Meter]:
     pytest.importorskip("pymodbus", reason="pymodbus is not installed: no Modbus server to read")
+    with Meter(tmp_path) as running:
+        yield running
+
+
+def test_each_meters_preset_reads_its_registers(meter, probe):
     expected, entries = {}, ""
-    with Meter(tmp_path) as meter:
-        for number, (name, (function, power, energy, little)) in enumerate(METERS.items(), 1):
-            expected[f"{name}-power"] = put(meter, power, 70 + number, function, little, number)
-            if energy:
-                raw = 70000 + number  # both words
-                expected[f"{name}-energy"] = put(meter, energy, raw, function, little, number)
-            keys = f"type: modbus, host: '{meter.host}', slave: {number}, timeout_s: 5"
-            channels = channels_of(name, bool(energy))
-            entries += f"  - {{name: {name}, {keys}, preset: {name}, channels: [{channels}]}}\n"
-        done = probe(entries)
+    for number, (name, (function, power, energy, little)) in enumerate(METERS.items(), 1):
+        expected[f"{name}-power"] = put(meter, power, 70 + number, function, little, number)
+        if energy:
+            raw = 70000 + number  # both words
+            expected[f"{name}-energy"] = put(meter, energy, raw, function, little, number)
+        keys = f"type: modbus, host: '{meter.host}', slave: {number}, timeout_s: 5"
+        channels = channels_of(name, bool(energy))
+        entries += f"  - {{name: {name}, {keys}, preset: {name}, channels: [{channels}]}}\n"
+    done = probe(entries)
     assert done.status == 0, done.errors + str(done.faults())
     assert values(done) == pytest.approx(expected, rel=1e-9)
 
@@ -146,13 +152,11 @@ def test_each_meters_preset_reads_its_registers(tmp_path, probe):
 # -- what the configuration says goes before -----------------------------------------------------
 
 
-def test_a_key_that_is_given_goes_before_the_presets(tmp_path, probe):
-    pytest.importorskip("pymodbus", reason="pymodbus is not installed: no Modbus server to read")
-    with Meter(tmp_path) as meter:
-        meter.set(10, ">f", 2.5)
-        keys = f"host: '{meter.host}', preset: wago-879, register: 10"
-        channels = "{name: plain}, {name: scaled, scale: 1}"
-        done = probe(f"  - {{name: m, type: modbus, {keys}, channels: [{channels}]}}\n")
+def test_a_key_that_is_given_goes_before_the_presets(meter, probe):
+    meter.set(10, ">f", 2.5)
+    keys = f"host: '{meter.host}', preset: wago-879, register: 10"
+    channels = "{name: plain}, {name: scaled, scale: 1}"
+    done = probe(f"  - {{name: m, type: modbus, {keys}, channels: [{channels}]}}\n")
     assert values(done) == {"plain": 2500, "scaled": 2.5}
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE_S = 2.0  # a launcher ends its tasks; then it is killed. Slurm's KillWait is longer
 
 
 @contextlib.contextmanager
@@ -47,3 +50,12 @@ def by_the_first(ended: Callable[[int], BaseException]) -> Iterator[Callable[[],
         yield check
     finally:
         ignore()
+
+
+def end_group(leader: subprocess.Popen) -> None:
+    """A process that began a session of its own, with all that it has begun."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            leader.wait(PATIENCE_S)

@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from joulemark import layout, progress
+from joulemark import ending, layout, progress
 from joulemark.accounting import instruments
 from joulemark.errors import UsageError, UserError
 from joulemark.units import UJ_PER_J
@@ -26,7 +25,6 @@ from joulemark.units import UJ_PER_J
 #: Student's t, two-sided 95 %, by degrees of freedom; beyond, 2 (GUM, table G.2)
 STUDENT_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 LEAST_CHANGE = 0.05  # of the power, from idle to full load: less tells no gain
-TERMINATED = 128 + signal.SIGTERM
 ENDLESS = "1000000000"  # readings of --probe, which is ended with the sweep
 BUSY = "import os\nwhile os.getppid() == {parent}: pass"  # no longer than we live
 MOST_GAIN_ERROR = 0.1  # less is known than what a calibration is for
@@ -118,14 +116,14 @@ class Side:
 
     def __init__(self, name: str, text: str, described: Sequence[dict]) -> None:
         by_name = {f"{one['instrument']}/{one['channel']}": one for one in described}
-        self.name, self.parts = name, text.split("+")
+        self.parts = text.split("+")
         for part in self.parts:
             if part not in by_name:
                 all_of_them = ", ".join(by_name) or "none"
                 raise UsageError(f"{name}: '{part}' is no channel; there are {all_of_them}")
-        if len(set(self.parts)) < len(self.parts):
-            raise UsageError(f"{name}: '{text}' has a channel twice")
         self._described = {part: by_name[part] for part in self.parts}
+        if len(self._described) < len(self.parts):
+            raise UsageError(f"{name}: '{text}' has a channel twice")
 
     def budget(self) -> Budget:
         """What the configuration says of its error, in the worst case of all its channels."""
@@ -195,9 +193,7 @@ def loaded(share: float, command: str | None) -> Iterator[None]:
                 )
     finally:
         for one in begun:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(one.pid, 9)
-            one.wait()
+            ending.end_group(one)
 
 
 def sweep(options, channel: Side, meter: Side) -> list[Step]:
@@ -227,8 +223,8 @@ def run(options) -> int:
     meter = Side("--against", options.against, described)
     if set(channel.parts) & set(meter.parts):
         raise UsageError(f"--against: '{options.against}' is of CHANNEL itself")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # and no load is left
-    steps = sweep(options, channel, meter)
+    with ending.as_before(), ending.by_the_first(lambda number: SystemExit(128 + number)):
+        steps = sweep(options, channel, meter)  # no load is left
     line = fit(steps)
     if line.gain_error > MOST_GAIN_ERROR:
         found = ", ".join(f"{step.channel_w:.1f} and {step.meter_w:.1f} W" for step in steps)

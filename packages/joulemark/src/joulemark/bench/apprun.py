@@ -34,7 +34,6 @@ then
 else exec "$@"; fi"""
 RUN = "run.json"
 LATEST_S = 1e11  # since 1970: what a date can be
-PATIENCE_S = 2.0  # a launcher ends its tasks; then it is killed. Slurm's KillWait is longer
 TRIES, PAUSE_S = 25, 0.2  # to remove what tasks still write to
 SILENCE_S = 60.0  # of who has an input
 
@@ -200,7 +199,7 @@ def _run_phase(
                 with _deferred(False):
                     status = child.wait()
             except BaseException:
-                _end(child)
+                ending.end_group(child)
                 raise
     if status:
         what = f"exit status {status}" if status > 0 else f"signal {-status}"
@@ -210,15 +209,6 @@ def _run_phase(
 
 def _let_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ending.SIGNALS)
-
-
-def _end(child: subprocess.Popen) -> None:
-    """With all that it has begun."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(PATIENCE_S)
 
 
 def _build(app: App) -> program.Build:

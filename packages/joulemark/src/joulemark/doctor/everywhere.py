@@ -76,7 +76,7 @@ def unlike(site: Site, meters: Mapping[str, str]) -> Iterator[Finding]:
     kinds = defaultdict(list)
     for line in site.conf.nodes:
         kind = frozenset((key, value) for key, value in line.items() if key not in OWN_KEYS)
-        kinds[kind] += hostlist.expand(line["nodename"], f"{site.conf.path}: NodeName")
+        kinds[kind] += site.conf.names_of(line)
     for named in kinds.values():
         theirs = {name: frozenset(meters[name].split()) for name in named if meters.get(name)}
         if len(set(theirs.values())) < 2:
@@ -102,9 +102,7 @@ def names(site: Site, nodes: str) -> list[str]:
     """Those of a host list, or `all` of slurm.conf's."""
     if nodes != "all":
         return hostlist.expand(nodes)
-    written = f"{site.conf.path}: NodeName"
-    lists = [hostlist.expand(line["nodename"], written) for line in site.conf.nodes]
-    return [name for one in lists for name in one]
+    return [name for line in site.conf.nodes for name in site.conf.names_of(line)]
 
 
 def away() -> dict[str, str]:

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import config, environment, hostlist
+from joulemark import config, environment
 from joulemark.doctor.slurmconf import SlurmConf
 from joulemark.errors import UserError
 from joulemark.slurm import configuration
@@ -78,9 +78,8 @@ class Site:
         """The one NodeName that is on this host; "": none is, or several are."""
         found = []
         for line in self.conf.nodes:
-            names = hostlist.expand(line["nodename"], f"{self.conf.path}: NodeName")
-            hosts = line.get("nodehostname", line["nodename"])
-            hosts = hostlist.expand(hosts, f"{self.conf.path}: NodeHostname")
+            names = self.conf.names_of(line)
+            hosts = self.conf.names_of(line, "nodehostname")
             found += [name for name, host in zip(names, hosts) if host == self.host]
         return found[0] if len(found) == 1 else ""
 

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from joulemark import hostlist
 from joulemark.slurm.configuration import words
 
 PLACES = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")  # the second: configless
@@ -39,6 +40,11 @@ class SlurmConf:
     def words(self, key: str) -> set[str]:
         """A comma list's."""
         return words(self.get(key))
+
+    def names_of(self, line: dict[str, str], key: str = "nodename") -> list[str]:
+        """What a NodeName line names: its nodes, or their NodeHostname."""
+        written = {"nodename": "NodeName", "nodehostname": "NodeHostname"}[key]
+        return hostlist.expand(line.get(key, line["nodename"]), f"{self.path}: {written}")
 
     def _read(self, path: Path, depth: int) -> None:
         for line in _lines(path.read_text(errors="replace")):

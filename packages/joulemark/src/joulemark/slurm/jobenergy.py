@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Collection
@@ -44,14 +45,12 @@ class Energy:
 
     def __init__(self, shown: Collection[Shown]):
         self.note = ""
-        self._claimed: set[int] = set()
+        self._shown = shown
         try:
             self._rows = _stored(shown)
         except UserError as error:
             self._rows = {}
             self.note = f"{error}; {FROM_COMMENT}"
-        for one in shown:
-            self._claimed.update(map(id, _began(self._of_job(one), one)))
 
     def row(self, one: Shown) -> dict | None:
         """Its record, if there is one; of a requeued job, or of a number that was used again, that
@@ -67,6 +66,11 @@ class Energy:
 
     def _of_job(self, one: Shown) -> list[dict]:
         return self._rows.get((one.cluster, one.job), [])
+
+    @functools.cached_property
+    def _claimed(self) -> set[int]:
+        """Of the records of any shown run the ids: made only where a run has none."""
+        return {id(row) for one in self._shown for row in _began(self._of_job(one), one)}
 
     def _seen_late(self, rows: list[dict], one: Shown) -> dict | None:
         """Of a run that the node's daemon did not see before Slurm had ended it: it was down all
