@@ -21,9 +21,10 @@ volume disk
   option directory {folder}
   option volume-id {id}
 end-volume
+{fault}
 volume /{name}
   type features/locks
-  subvolumes disk
+  subvolumes {below}
 end-volume
 volume server
   type protocol/server
@@ -32,6 +33,12 @@ volume server
   option transport.socket.listen-port {port}
   option auth.addr./{name}.allow 127.0.0.1
   subvolumes /{name}
+end-volume
+"""
+FAULT = """\
+volume fault
+  type debug/{kind}
+{options}  subvolumes disk
 end-volume
 """
 REMOTE = """\
@@ -58,19 +65,21 @@ end-volume
 
 
 class Brick(Peer):
-    """One server with one folder."""
+    """One server with one folder; what GlusterFS' own debug/FAULT does to it by such options."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, fault: str = "", **options: object) -> None:
         self.name, self.port = name, free_port()
         self.log_file = folder / f"{name}.log"
         self.volume_file = folder / f"{name}.vol"
         self.disk = folder / name
-        self.disk.mkdir()
+        self.disk.mkdir(exist_ok=True)  # a test may have mounted one
         number = uuid.uuid4()
         os.setxattr(self.disk, "trusted.glusterfs.volume-id", number.bytes)
-        self.volume_file.write_text(
-            BRICK.format(folder=self.disk, id=number, name=name, port=self.port)
-        )
+        lines = "".join(f"  option {key.replace('_', '-')} {options[key]}\n" for key in options)
+        words = {"folder": self.disk, "id": number, "name": name, "port": self.port}
+        words["fault"] = FAULT.format(kind=fault, options=lines) if fault else ""
+        words["below"] = "fault" if fault else "disk"
+        self.volume_file.write_text(BRICK.format(**words))
 
     def command(self) -> list[object]:
         pid_file = self.log_file.with_suffix(".pid")

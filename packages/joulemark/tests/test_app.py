@@ -243,7 +243,7 @@ def test_a_wrong_definition_is_named_with_its_line(define, old, new, said):
         (("--set", "threads=all"), "own: threads: 'all' is no product"),
         (("--ranks", "2"), "2 ranks: say what starts them"),
         (("--ranks", "0"), "--ranks 0: must be at least 1"),
-        (("--folder", "none"), "--folder none: No such file or directory"),
+        (("--folder", "none"), "none: No such file or directory"),
         (("--launcher", "no-such-launcher"), "no-such-launcher: No such file or directory"),
     ],
 )

@@ -120,6 +120,7 @@ WRONG = {
     **{"compare": "triad --with LRS", "trend": "triad --from nowhere"},
     **{f"export {name}": "--from nowhere --out x" for name in ("thicket", "benchpark")},
     **{"export reframe": "--from nowhere", "io collect": "--period 0"},
+    **{"io survey": "nowhere", "io rpcs": "nowhere"},
     **{"report interval": "--mtbf 1h --from nowhere", "app list": "--out x.foo"},
     **{"app run": "nothing", "app results": "fio nowhere"},
 }

@@ -52,6 +52,24 @@ def by_the_first(ended: Callable[[int], BaseException]) -> Iterator[Callable[[],
         ignore()
 
 
+@contextlib.contextmanager
+def leaving() -> Iterator[None]:
+    """The first ends the command, with the exit status that shells give to who died of it."""
+    with as_before(), by_the_first(lambda number: SystemExit(128 + number)):
+        yield
+
+
+@contextlib.contextmanager
+def deferred(are: bool = True) -> Iterator[None]:
+    """They come when this is over; or, within it, they come again."""
+    change = signal.SIG_BLOCK if are else signal.SIG_UNBLOCK
+    before = signal.pthread_sigmask(change, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def end_group(leader: subprocess.Popen) -> None:
     """A process that began a session of its own, with all that it has begun."""
     for number in (signal.SIGTERM, signal.SIGKILL):

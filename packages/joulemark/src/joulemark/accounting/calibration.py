@@ -223,7 +223,7 @@ def run(options) -> int:
     meter = Side("--against", options.against, described)
     if set(channel.parts) & set(meter.parts):
         raise UsageError(f"--against: '{options.against}' is of CHANNEL itself")
-    with ending.as_before(), ending.by_the_first(lambda number: SystemExit(128 + number)):
+    with ending.leaving():
         steps = sweep(options, channel, meter)  # no load is left
     line = fit(steps)
     if line.gain_error > MOST_GAIN_ERROR:

@@ -12,13 +12,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from joulemark import ending, environment, output
+from joulemark import ending, environment, output, workfolder
 from joulemark.bench import outside, program
 from joulemark.bench.app import App, Figure, Phase, expand, find, product
 from joulemark.errors import UsageError, UserError
@@ -34,7 +33,6 @@ then
 else exec "$@"; fi"""
 RUN = "run.json"
 LATEST_S = 1e11  # since 1970: what a date can be
-TRIES, PAUSE_S = 25, 0.2  # to remove what tasks still write to
 SILENCE_S = 60.0  # of who has an input
 
 
@@ -71,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"--out {out}: {error.strerror}: give a new folder") from None
     try:
         with ending.as_before(), ending.by_the_first(Ended) as check:
-            with _work_folder(app, options.folder) as folder:
+            with workfolder.made(options.folder, app.name) as folder:
                 told["folder"] = str(folder)
                 names = {**settings, **of_run, "folder": str(folder)}
                 told["phases"] = _run_phases(app, names, launcher, out, check)
@@ -103,41 +101,6 @@ def _report(app: App, folder: Path, cooked: str | None) -> int:
 
 
 # -- a run ---------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _deferred(are: bool = True) -> Iterator[None]:
-    """Signals come when this is over; or, within it, they come again."""
-    change = signal.SIG_BLOCK if are else signal.SIG_UNBLOCK
-    before = signal.pthread_sigmask(change, ending.SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _remove(folder: Path) -> None:
-    for _ in range(TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(PAUSE_S)
-    output.tell([f"{folder}: could not be removed: remove it"])
-
-
-@contextlib.contextmanager
-def _work_folder(app: App, place: str) -> Iterator[Path]:
-    """A folder of its own on the file system that is to be measured; nothing of it is left."""
-    with _deferred():
-        try:
-            folder = Path(tempfile.mkdtemp(prefix=f"joulemark-{app.name}-", dir=place)).resolve()
-        except OSError as error:
-            raise UsageError(f"--folder {place}: {error.strerror}: give one to write in") from None
-        try:
-            with _deferred(False):
-                yield folder
-        finally:
-            _remove(folder)
 
 
 def _run_phases(
@@ -188,7 +151,7 @@ def _run_phase(
             for ending in ("out", "err")
         )
         streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": complained}
-        with _deferred():
+        with ending.deferred():
             try:
                 child = subprocess.Popen(
                     command, start_new_session=True, preexec_fn=_let_signals, env=env, **streams
@@ -196,7 +159,7 @@ def _run_phase(
             except OSError as error:
                 raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
             try:
-                with _deferred(False):
+                with ending.deferred(False):
                     status = child.wait()
             except BaseException:
                 ending.end_group(child)

@@ -57,3 +57,26 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how long for a place on a node that others use (default: {WAIT_S:g})",
     )
+
+
+def add_rounds(parser: argparse.ArgumentParser) -> None:
+    """--size, --rounds and --limit, of what writes and reads files in rounds."""
+    parser.add_argument(
+        "--size", type=_size, default="256m", metavar="BYTES", help="of a round (default: 256m)"
+    )
+    parser.add_argument("--rounds", type=_rounds, default=3, metavar="N", help="default: 3")
+    parser.add_argument(
+        "--limit", type=seconds, default=300.0, metavar="S", help="of a round (default: 300 s)"
+    )
+
+
+def _size(text: str) -> int:
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    unit = units.get(text[-1:].lower(), 1)
+    what = "a size such as 256m, from 4k to 1024g"
+    digits = text if unit == 1 else text[:-1]
+    return int(unit * number(digits, lambda n: 1 << 12 <= n * unit <= 1 << 40, what))
+
+
+def _rounds(text: str) -> int:
+    return int(number(text, lambda n: 1 <= n <= 1000 and n == int(n), "a number from 1 to 1000"))

@@ -210,6 +210,18 @@ def gluster(name: str, place: Path) -> Counted:
     raise ValueError(NOT_COUNTED)
 
 
+def gluster_away(place: Path) -> Iterator[str]:
+    """Bricks that a mounted volume's client has no connection to, SERVER:SUBVOLUME."""
+    for layer in (place / ".meta/graphs/active").iterdir():
+        options = layer / "options"
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if (layer / "type").read_text().strip() != "protocol/client":
+                continue
+            if not re.search(r"^connected = 1$", (layer / "private").read_text(), re.M):
+                server, name = (options / f"remote-{what}" for what in ("host", "subvolume"))
+                yield f"{server.read_text().strip()}:{name.read_text().strip()}"
+
+
 def _text(name: str, folder: int) -> str:
     def opened(path: str, flags: int) -> int:
         return os.open(path, flags, dir_fd=folder)

@@ -1,5 +1,5 @@
 # `joulemark io KIND`: what concerns storage; one module a kind.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-SUMMARY = "collect on a storage server what jobs did there"
+SUMMARY = "collect what jobs did on storage, survey its targets, sweep a Lustre client's calls"
 
-COMMANDS = ("collect",)
+COMMANDS = ("collect", "rpcs", "survey")

@@ -1,0 +1,101 @@
+# Files written and read in rounds: what `joulemark io survey` and `io rpcs` measure.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from joulemark import ending, layout, progress
+from joulemark.errors import UsageError
+
+SPARE = 1.05
+MIB = 1 << 20
+KINDS = ("write", "read")
+
+
+@dataclass
+class Measured:
+    """Bytes a second, a value each round."""
+
+    rates: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    trouble: str = ""  # why there are no more
+
+    def median(self, kind: str) -> float | None:
+        """None: there is none."""
+        return statistics.median(self.rates[kind]) if self.rates[kind] else None
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """UsageError: its file system has not that much."""
+    free = shutil.disk_usage(folder).free
+    if free < SPARE * n_bytes:
+        raise UsageError(f"--size: {n_bytes} bytes: its file system has room for {free}")
+
+
+def measured(
+    names: Sequence[str], options: argparse.Namespace, file_of: Callable[[str], Path]
+) -> dict[str, Measured]:
+    """In rounds, so that what comes and goes meets all alike; each is another round's first. What
+    has to be before a measurement, file_of() does."""
+    found = {name: Measured() for name in names}
+    for number in range(options.rounds):
+        first = number % max(1, len(names))
+        for name in [*names[first:], *names[:first]]:
+            one = found[name]
+            if one.trouble:
+                continue
+            with progress.shown(f"round {number + 1} of {options.rounds}: {name}"):
+                seconds = transferred(file_of(name), options.size, options.limit)
+            if isinstance(seconds, str):
+                one.trouble = seconds
+                continue
+            for kind in KINDS:
+                one.rates[kind].append(options.size / seconds[f"{kind}_s"])
+    return found
+
+
+def transferred(path: Path, n_bytes: int, limit_s: float) -> dict[str, float] | str:
+    """joulemark.storage.transfer's seconds, or why there are none."""
+    words = [sys.executable, "-m", "joulemark.storage.transfer", path, str(n_bytes)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with ending.deferred(), subprocess.Popen(words, text=True, **pipes) as own:
+        try:
+            with ending.deferred(False):
+                said, complained = own.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            own.kill()
+            return f"not done within {limit_s:g} s"
+        except BaseException:
+            own.kill()
+            raise
+    if own.returncode:
+        return complained.strip().rpartition("\n")[2] or f"exit status {own.returncode}"
+    return json.loads(said)
+
+
+def columns(one: Measured) -> dict:
+    """Of a row."""
+    rates = {f"{kind}_bytes_per_s": one.median(kind) for kind in KINDS}
+    return {**rates, "rounds": len(one.rates["read"])}
+
+
+def as_text(
+    options: argparse.Namespace, head: str, rows: Sequence[dict], said: Callable[[dict], str]
+) -> layout.Text:
+    """A line a row; head: its first column's name."""
+    heads = [head, "Write [MiB/s]", "Read [MiB/s]", ""]
+    body = []
+    for row in rows:
+        rates = (row[f"{kind}_bytes_per_s"] for kind in KINDS)
+        cells = ["-" if rate is None else f"{rate / MIB:.1f}" for rate in rates]
+        name, more = str(next(iter(row.values()))), said(row)
+        body.append(("failed" if more else "value", [name, *cells, more]))
+    title = f"{options.folder}: {options.size / MIB:g} MiB a round, by one task"
+    return layout.Text(title, heads, body)
