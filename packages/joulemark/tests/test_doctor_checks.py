@@ -178,32 +178,6 @@ def test_records_are_looked_for_where_they_lie(
     assert [one.where.partition(":")[0] for one in found] == missing
 
 
-@pytest.mark.parametrize(
-    ("said", "has_session", "value"),
-    [
-        (None, True, None),
-        ("session", True, None),
-        ("SLURM_JOB_ID", True, "steps are not told apart"),
-        ("procname_uid", True, "Lustre's servers do not know jobs"),
-        ("disable", True, "Lustre's servers do not know jobs"),
-        ("session", False, "Lustre's servers do not know jobs"),
-    ],
-)
-def test_what_a_lustre_client_tells_its_servers(
-    site, tmp_path, monkeypatch, said, has_session, value
-):
-    monkeypatch.setattr(node_checks, "LUSTRE", tmp_path)
-    conf = tmp_path / "slurm.conf"
-    conf.write_text("ClusterName=demo\n")
-    if said is not None:
-        (tmp_path / "jobid_var").write_text(f"{said}\n")
-    if has_session:
-        (tmp_path / "jobid_this_session").touch()
-    found = list(node_checks.lustre(Site(SlurmConf(conf), "n1")))
-    assert len(found) == (value is not None)
-    assert all(value in one.value and "jobid_var=session" in one.fix for one in found)
-
-
 #: class and vendor as `lspci -nn` shows them: of H100 SXM5 (10de:2330), MI250X (1002:7408), MI300X
 #: (1002:74a1), Max 1550 (8086:0bd5), and of what is none: ASPEED's BMC (1a03:2000), a CPU's own
 H100, MI250X = ("0x030200", "0x10de"), ("0x038000", "0x1002")

@@ -19,7 +19,8 @@ as root on slurmctld's machine with --nodes all before the plugins go into produ
 machine whose Slurm does not start: what it needs it reads from the files.
 Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
-checks: config daemon cores accounts privileges sensors gpus folders heaps clock-sync lustre;
+checks: config daemon cores accounts privileges sensors gpus folders heaps clock-sync; lustre
+storage;
 plugin-version plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
 epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock,
 slurm-conf and alike: what measures a node is what measures others of its kind
@@ -54,7 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints what is found."""
-    from joulemark.doctor import everywhere, mpi_checks, node_checks, slurm_checks, slurmconf
+    from joulemark.doctor import (
+        everywhere,
+        mpi_checks,
+        node_checks,
+        slurm_checks,
+        slurmconf,
+        storage_checks,
+    )
     from joulemark.doctor.site import Site
 
     if options.wait is not None and options.nodes is None:
@@ -65,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
     site = Site(conf, options.node)
-    checks = (*slurm_checks.CHECKS, *mpi_checks.CHECKS, *node_checks.CHECKS)
-    found = _awaited(found for check in checks for found in check(site))
+    rooms = (slurm_checks, mpi_checks, node_checks, storage_checks)
+    found = _awaited(found for room in rooms for check in room.CHECKS for found in check(site))
     if options.nodes is not None:
         wait_s = arguments.WAIT_S if options.wait is None else options.wait
         found = itertools.chain(found, everywhere.visit(site, options.nodes, wait_s))

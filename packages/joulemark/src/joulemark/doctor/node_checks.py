@@ -24,7 +24,6 @@ OLD_S = 600
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
 DAC_READ_SEARCH = 1 << 2  # the capability's bit
 AS_ROOT = "run it as root or SlurmUser"
-LUSTRE = Path("/sys/fs/lustre")
 PCI = Path("/sys/bus/pci/devices")
 #: PCI's classes of what computes (its Code and ID Assignment, 03 and 12): 3D controllers, other
 #: displays, accelerators; a VGA controller may be a BMC's, or in a CPU
@@ -234,23 +233,7 @@ def clock(site: Site) -> Iterator[Finding]:
         yield Finding("clock-sync", WARNING, "adjtimex", "the clock is not synchronised", fix)
 
 
-def lustre(site: Site) -> Iterator[Finding]:
-    """A client tells the servers whose requests these are, or nobody's I/O is known."""
-    path = LUSTRE / "jobid_var"
-    try:
-        said = path.read_text().strip()
-    except OSError:
-        return  # no client of Lustre's
-    fix = "lctl set_param jobid_var=session (on the MGS -P, for all): our SPANK plugin names steps"
-    if said == "SLURM_JOB_ID":
-        value = f"{said}: steps are not told apart; what clears its environment is nobody's"
-        yield Finding("lustre", WARNING, str(path), value, fix)
-    elif said != "session" or not (LUSTRE / "jobid_this_session").exists():
-        value = f"{said or 'empty'}: Lustre's servers do not know jobs"
-        yield Finding("lustre", WARNING, str(path), value, fix)
-
-
-CHECKS = (configuration, daemon, privileges, sensors, gpus, folders, heaps, clock, lustre)
+CHECKS = (configuration, daemon, privileges, sensors, gpus, folders, heaps, clock)
 
 
 # -- what they ask -------------------------------------------------------------------------------
