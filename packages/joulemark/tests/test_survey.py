@@ -24,6 +24,7 @@ OBDS:
 1: lustre-OST0001_UUID INACTIVE
 2: lustre-OST0002_UUID ACTIVE
 3: lustre-OST0003_UUID ACTIVE
+4: lustre-OST0004_UUID ACTIVE
 """
 DF = """\
 UUID                   1K-blocks        Used   Available Use%  Mounted on
@@ -39,7 +40,7 @@ LFS = """\
 #!/bin/sh
 case "$*" in
     "osts "*) cat osts ;;
-    "df "*) cat df ;;
+    "df --lazy "*) cat df ;;
     "setstripe --stripe-count 1 --stripe-index 3 "*) echo "no such OST" >&2; exit 3 ;;
     "setstripe --stripe-count "*) for path; do :; done; : >"$path" ;;
     "getname "*) echo "lustre-ff1d723889eae800 $2" ;;
@@ -168,6 +169,7 @@ def test_osts_that_cannot_be_measured_are_named(lustre):
     assert missing.pop("lustre-OST0003").endswith("exit status 3: no such OST")
     assert missing == {
         "lustre-OST0001": "is INACTIVE",
+        "lustre-OST0004": "does not answer",
         "lustre-OST0002": "has room for 1024000 bytes",
     }
 

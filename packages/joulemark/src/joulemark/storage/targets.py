@@ -52,23 +52,23 @@ def over_all(folder: Path) -> Path:
 
 
 def _of_lustre(folder: Path, n_bytes: float) -> tuple[dict[str, Path], dict[str, str]]:
-    free = {
-        int(number): int(kib) << 10 for kib, number in FREE.findall(lustre("lfs", "df", folder))
-    }
+    said = lustre("lfs", "df", "--lazy", folder)  # else it waits for servers that are away
+    free = {number: int(kib) << 10 for kib, number in FREE.findall(said)}
     found, missing = {}, {}
     for number, name, state in OST.findall(lustre("lfs", "osts", folder)):
         path = folder / name
         if state != "ACTIVE":
             missing[name] = f"is {state}"
-            continue
-        if free.get(int(number), n_bytes) < n_bytes:
-            missing[name] = f"has room for {free[int(number)]} bytes"
-            continue
-        try:
-            lustre("lfs", "setstripe", "--stripe-count", 1, "--stripe-index", number, path)
-            found[name] = path
-        except UsageError as error:
-            missing[name] = str(error)
+        elif number not in free:
+            missing[name] = "does not answer"
+        elif free[number] < n_bytes:
+            missing[name] = f"has room for {free[number]} bytes"
+        else:
+            try:
+                lustre("lfs", "setstripe", "--stripe-count", 1, "--stripe-index", number, path)
+                found[name] = path
+            except UsageError as error:
+                missing[name] = str(error)
     return found, missing
 
 
