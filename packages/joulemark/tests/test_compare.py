@@ -28,6 +28,27 @@ def test_machine_stands_beside_the_prototypes(site, results):
     assert "mod2am: fraction of peak [%]" in out and "mod2am: energy efficiency [MF/J]" in out
 
 
+FILES = {"benchmark": "jm-io-bandwidth", "unit": "B/s"}
+
+
+def test_files_stand_beside_the_storage_prototypes(site, results):
+    """Tables 30 to 32: of CEA joules without seconds, of FZJ seconds without joules."""
+    kernels = ("shared-write", "own-read")
+    results(*(line(1 << 26, kernel=kernel, **FILES) for kernel in kernels))
+    found = rows(site, "jm-io-bandwidth", "--with", "CEA,FZJ")
+    sides = {(one["family"], one["side"]): one for one in found}
+    assert sides["shared-write", "CEA CS3000"]["efficiency"] == pytest.approx(2.76e6)
+    assert sides["shared-write", "CEA CS6000"]["efficiency"] == pytest.approx(3.69e6)
+    assert sides["shared-write", "CEA CS6000"]["performance"] is None
+    assert sides["shared-write", "FZJ"]["performance"] == pytest.approx(1929e6)
+    assert sides["own-read", "FZJ"]["performance"] == pytest.approx(13056e6)
+    assert sides["chunks-read", "FZJ"]["performance"] == pytest.approx(12379e6)
+    assert "storage unit alone" in sides["shared-write", "CEA CS3000"]["caveats"]
+    assert {one["family"] for one in found if one["origin"] == "here"} == set(kernels)
+    shown = site.out("compare", "own-read", "--with", "FZJ", "--format", "markdown")
+    assert "own-read: performance" in shown and "shared" not in shown.partition("table")[0]
+
+
 SCHOENAUER = {"benchmark": "triad", "kernel": "packed", "unit": "F/s"}
 
 

@@ -116,9 +116,10 @@ def _check_names(names: list[str]) -> None:
 
 
 def family(series: Series) -> str:
-    """What may stand in one table: a STREAM kernel, or a benchmark whatever its kernels."""
+    """What may stand in one table: a kernel of STREAM or of files, or a benchmark whatever its
+    kernels."""
     benchmark = _benchmark(series)
-    if benchmark == "stream":
+    if benchmark in ("stream", "bandwidth"):
         return series.kernel
     return f"{benchmark}-benchmark" if benchmark in STREAM else benchmark  # as triad
 
@@ -166,7 +167,7 @@ def _of(name: str, wanted: str, groups: dict[str, list[Side]]) -> Iterator[Side]
         if published.BENCHMARKS.get(wanted, wanted) == "mod2am":
             yield _of_model(multiplier, groups)
         return
-    tables = (published.DHRYSTONE_TABLE, *published.NODE_TABLES)
+    tables = (published.DHRYSTONE_TABLE, *published.STORAGE_TABLES, *published.NODE_TABLES)
     found = list(published.series_of(wanted, name, tables))
     found += [
         one

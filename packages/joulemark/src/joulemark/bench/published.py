@@ -19,6 +19,7 @@ from joulemark.units import PREFIXES
 DATA = Path(__file__).parents[1] / "data"
 NODE_TABLES = range(36, 100)  # one node each (annex 8.2)
 DHRYSTONE_TABLE = 28
+STORAGE_TABLES = range(30, 33)  # bytes to and from files (section 6.2)
 SCALING_TABLES = range(100, 111)  # over threads or nodes (annexes 8.3 and 8.4)
 TARGET = "published"  # what a published series has in place of an architecture
 # Which of the report's benchmarks each of ours is.
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "jm-linpack": "linpack",
     "hpl": "linpack",
     "dhrystone": "dhrystone",
+    "jm-io-bandwidth": "bandwidth",
 }
 _EXPONENTS = {prefix: exponent for exponent, prefix in PREFIXES.items()}
 _BASE_UNIT = re.compile(r"([nμmkMGT]?)(s|W|J|[FBU]/s|[FBU]/J)")
@@ -215,14 +217,16 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def series_of(wanted: str, name: str, tables: Iterable[int]) -> Iterator[Series]:
-    """A prototype's series of a kernel or benchmark of ours: one a table, and node count."""
+    """A prototype's series of a kernel or benchmark of ours: one for each way of a table."""
     chosen: dict[tuple, dict[tuple, list[Figure]]] = {}
     for figure in figures():
         if figure.table in tables and figure.prototype == name and _answers(figure, wanted):
-            group = chosen.setdefault((figure.table, figure.nodes, figure.threads), {})
+            alike = (figure.table, figure.nodes, figure.threads, figure.kernel, figure.variant)
+            group = chosen.setdefault(alike, {})
             group.setdefault(figure.problem, []).append(figure)
-    for (table, nodes, threads), problems in chosen.items():
+    for (table, nodes, threads, *_), problems in chosen.items():
         first = next(iter(problems.values()))[0]
+        unit_of = {figure.quantity: figure.unit for figure in figures_of(problems)}
         yield Series(
             benchmark=first.benchmark,
             kernel=first.kernel,
@@ -231,7 +235,7 @@ def series_of(wanted: str, name: str, tables: Iterable[int]) -> Iterator[Series]
             ranks=nodes,
             target=TARGET,
             cpu=f"{name}: {prototypes()[name].device}",
-            unit=next(f.unit for f in figures_of(problems) if f.quantity == "performance"),
+            unit=unit_of.get("performance") or unit_of["efficiency"].replace("/J", "/s"),
             device="",
             rows=tuple(sorted(map(_row, problems.values()), key=lambda row: row.size)),
         )
