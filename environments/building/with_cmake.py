@@ -13,11 +13,16 @@ from building.steps import CHECKOUT, JOBS, Steps, ask
 
 BENCHMARKS = benchmarks(CHECKOUT)
 #: in the order of their dependencies
-PROJECTS = ("packages/benchkit", *(f"packages/{name}" for name in BENCHMARKS), "slurm-plugins")
+PROJECTS = (
+    *("packages/benchkit", "packages/fs-scan"),
+    *(f"packages/{name}" for name in BENCHMARKS),
+    "slurm-plugins",
+)
 
 #: each module, and the project whose version it has
 MODULES = {
     **{module_of(name): name for name in BENCHMARKS},
+    "fs-scan": "fs-scan",
     "joulemark-slurm": "slurm-plugins",
     "joulemark": "slurm-plugins",
     "joulemark-templates": "slurm-plugins",

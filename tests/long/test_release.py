@@ -22,7 +22,7 @@ from tests.stranger import need_spack, stranger_in
 BY_TAG, AS_TARBALL = "9.8.0", "9.9.0"
 #: what a release is of, beside the benchmarks
 COMMAND = ("joulemark", "joulemark-slurm", "joulemark-templates", "py-joulemark-regions")
-OTHERS = ("benchkit", "c66x-sim", *COMMAND)
+OTHERS = ("benchkit", "c66x-sim", "fs-scan", *COMMAND)
 SITE = """\
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 spack:

@@ -321,7 +321,7 @@ def test_slurms_that_the_plugins_are_for_are_taken_and_no_other(spack):
 
 
 def test_spack_runs_each_small_verified_case(spack):
-    tested = [*BENCHMARKS, "joulemark", "joulemark-slurm", "joulemark-templates"]
+    tested = [*BENCHMARKS, "fs-scan", "joulemark", "joulemark-slurm", "joulemark-templates"]
     assert f"{len(tested)} passed of {len(tested)}" in spack("test", "run", *tested)
 
 

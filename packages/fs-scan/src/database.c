@@ -1,0 +1,248 @@
+// SQLite. Rows are appended as folders come, the fastest that it can; a folder's lie together.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "database.h"
+
+#include "inodes.h"
+#include "memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { VERSION = 1, APPLICATION = 0x4a4d4653 /* JMFS */ };
+
+// user_version and application_id are the two above. ino, uint64_t, is kept as int64_t.
+// folder: its objects are `count` from `first` on; digest: of them, without atime_ns; whole 0: not
+// all could be read; folder 0 is where the root lies. object.again: another name of an object that
+// is above, so not to be summed. blocks: of 512 bytes. energy_uj NULL: not measured.
+static const char SCHEMA[] =
+    "CREATE TABLE scan(root BLOB NOT NULL, began_ns INTEGER NOT NULL, seconds REAL NOT NULL,"
+    " folders INTEGER NOT NULL, names INTEGER NOT NULL, objects INTEGER NOT NULL,"
+    " denied INTEGER NOT NULL, failed INTEGER NOT NULL, mounts INTEGER NOT NULL,"
+    " energy_uj INTEGER, energy_error_uj INTEGER, estimated INTEGER);"
+    "CREATE TABLE folder(ino INTEGER PRIMARY KEY, parent INTEGER NOT NULL, name BLOB NOT NULL,"
+    " whole INTEGER NOT NULL, digest INTEGER NOT NULL, first INTEGER NOT NULL,"
+    " count INTEGER NOT NULL);"
+    "CREATE TABLE object(id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,"
+    " ino INTEGER NOT NULL, mode INTEGER NOT NULL, nlink INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " blocks INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,"
+    " mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, atime_ns INTEGER NOT NULL,"
+    " again INTEGER NOT NULL)";
+
+// It is no database before it is in its place: what keeps a database whole is left out.
+static const char FAST[] = "PRAGMA page_size=16384; PRAGMA journal_mode=OFF;"
+                           "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE";
+
+enum statement { PUT_FOLDER, PUT_OBJECT, PUT_SCAN, STATEMENTS };
+
+static const char *const SQL[STATEMENTS] = {
+    // a folder that moves meanwhile may be read twice: the first time counts
+    [PUT_FOLDER] = "INSERT OR IGNORE INTO folder VALUES(?, ?, ?, ?, ?, ?, ?)",
+    [PUT_OBJECT] = "INSERT INTO object VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [PUT_SCAN] = "INSERT INTO scan VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+};
+
+struct database {
+    sqlite3 *file;
+    sqlite3_stmt *statements[STATEMENTS];
+    const char *path;
+    int lock;
+    int64_t rows;
+    struct inodes linked; // objects of several names that were seen
+};
+
+static char partial[PATH_MAX + sizeof ".partial"]; // "": there is none
+
+static void end_by_signal(int number) {
+    unlink(partial);
+    raise(number); // which SA_RESETHAND has made to end us
+}
+
+static bool fail(const struct database *database, const char *reason) {
+    fprintf(stderr, "fs-scan: %s: %s\n", database->path, reason);
+    return false;
+}
+
+static bool complain(const struct database *database) {
+    return fail(database, sqlite3_errmsg(database->file));
+}
+
+static bool execute(struct database *database, const char *sql) {
+    return sqlite3_exec(database->file, sql, NULL, NULL, NULL) == SQLITE_OK || complain(database);
+}
+
+static bool step(struct database *database, enum statement which) {
+    sqlite3_stmt *statement = database->statements[which];
+    const int status = sqlite3_step(statement);
+    sqlite3_reset(statement);
+    return status == SQLITE_DONE || complain(database);
+}
+
+// What may be replaced: nothing, or another database of ours. SQLite's header has it at 68.
+static bool may_replace(const struct database *database) {
+    enum { AT = 68 };
+    static const char ours[] = {0x4a, 0x4d, 0x46, 0x53};
+    char header[AT + sizeof ours];
+    const int fd = open(database->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || fail(database, strerror(errno));
+    const ssize_t size = read(fd, header, sizeof header);
+    close(fd);
+    return (size == sizeof header && !memcmp(header + AT, ours, sizeof ours)) ||
+           fail(database, "is there, and no database of fs-scan: name another file");
+}
+
+// What a scan that was killed has left is taken over; one that is under way has it locked.
+static bool lock_partial(struct database *database) {
+    database->lock = open(partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (database->lock < 0)
+        return fail(database, strerror(errno));
+    struct stat mine, there;
+    if (flock(database->lock, LOCK_EX | LOCK_NB) || fstat(database->lock, &mine) ||
+        stat(partial, &there) || mine.st_ino != there.st_ino)
+        return fail(database, "another scan writes it");
+    return !ftruncate(database->lock, 0) || fail(database, strerror(errno));
+}
+
+// A file that may not become so large is an error of its writing.
+static void heed_signals(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+static bool begin(struct database *database) {
+    if ((size_t)snprintf(partial, sizeof partial, "%s.partial", database->path) >= sizeof partial)
+        return fail(database, strerror(ENAMETOOLONG));
+    if (!may_replace(database) || !lock_partial(database)) {
+        *partial = '\0'; // not ours to remove
+        return false;
+    }
+    heed_signals();
+    char mark[80];
+    snprintf(mark, sizeof mark, "PRAGMA user_version=%d; PRAGMA application_id=%d", VERSION,
+             APPLICATION);
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(partial, &database->file, flags, NULL) != SQLITE_OK)
+        return complain(database);
+    if (!execute(database, FAST) || !execute(database, mark) || !execute(database, "BEGIN") ||
+        !execute(database, SCHEMA))
+        return false;
+    for (int i = 0; i < STATEMENTS; i++)
+        if (sqlite3_prepare_v3(database->file, SQL[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &database->statements[i], NULL) != SQLITE_OK)
+            return complain(database);
+    return true;
+}
+
+struct database *database_begin(const char *path) {
+    struct database *database = memory(NULL, sizeof *database);
+    *database = (struct database){.path = path, .lock = -1};
+    if (begin(database))
+        return database;
+    database_close(database);
+    return NULL;
+}
+
+static bool put_folder(struct database *database, const struct found *found) {
+    sqlite3_stmt *statement = database->statements[PUT_FOLDER];
+    const struct folder *folder = found->folder;
+    const struct folder *parent = folder ? folder->parent : NULL;
+    const char *name = folder ? folder->name : "";
+    const int64_t values[] = {found->whole, (int64_t)found->digest, database->rows + 1,
+                              (int64_t)found->count};
+    sqlite3_bind_int64(statement, 1, folder ? (int64_t)folder->ino : 0);
+    sqlite3_bind_int64(statement, 2, parent ? (int64_t)parent->ino : 0);
+    sqlite3_bind_blob(statement, 3, name, (int)strlen(name), SQLITE_STATIC);
+    for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
+        sqlite3_bind_int64(statement, 4 + i, values[i]);
+    return step(database, PUT_FOLDER);
+}
+
+static bool put_object(struct database *database, const struct found *found,
+                       const struct object *one, bool again) {
+    sqlite3_stmt *statement = database->statements[PUT_OBJECT];
+    const int64_t values[] = {
+        (int64_t)one->ino,    one->mode,     one->nlink, (int64_t)one->size,
+        (int64_t)one->blocks, one->uid,      one->gid,   one->mtime_ns,
+        one->ctime_ns,        one->atime_ns, again,
+    };
+    sqlite3_bind_int64(statement, 1, ++database->rows);
+    sqlite3_bind_int64(statement, 2, found->folder ? (int64_t)found->folder->ino : 0);
+    sqlite3_bind_blob(statement, 3, found->names + one->name_at, (int)one->name_length,
+                      SQLITE_STATIC);
+    for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
+        sqlite3_bind_int64(statement, 4 + i, values[i]);
+    return step(database, PUT_OBJECT);
+}
+
+bool database_take(struct database *database, const struct found *found, struct scan *scan) {
+    if (!put_folder(database, found))
+        return false;
+    if (!sqlite3_changes(database->file))
+        return true;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct object *one = &found->objects[i];
+        const bool may_be_linked = one->nlink > 1 && !S_ISDIR(one->mode);
+        const bool again = may_be_linked && !inodes_add(&database->linked, one->ino);
+        if (!put_object(database, found, one, again))
+            return false;
+        scan->objects += !again;
+    }
+    scan->folders += found->folder != NULL;
+    scan->names += found->count;
+    return true;
+}
+
+static bool put_scan(struct database *database, const struct scan *scan) {
+    sqlite3_stmt *statement = database->statements[PUT_SCAN];
+    const uint64_t counts[] = {scan->folders,      scan->names,        scan->objects,
+                               scan->tally.denied, scan->tally.failed, scan->tally.mounts};
+    sqlite3_bind_blob(statement, 1, scan->root, (int)strlen(scan->root), SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, scan->began_ns);
+    sqlite3_bind_double(statement, 3, scan->seconds);
+    for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++)
+        sqlite3_bind_int64(statement, 4 + i, (int64_t)counts[i]);
+    return step(database, PUT_SCAN);
+}
+
+// The rename, too, is on the disk.
+static bool sync_folder(const struct database *database) {
+    char *path = memory(NULL, strlen(database->path) + 1);
+    strcpy(path, database->path);
+    const int fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool ok = fd >= 0 && !fsync(fd);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return ok;
+}
+
+bool database_commit(struct database *database, const struct scan *scan) {
+    if (!put_scan(database, scan) || !execute(database, "COMMIT"))
+        return false;
+    if (fsync(database->lock) || rename(partial, database->path) || !sync_folder(database))
+        return fail(database, strerror(errno));
+    *partial = '\0';
+    return true;
+}
+
+void database_close(struct database *database) {
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(database->statements[i]);
+    sqlite3_close(database->file);
+    if (*partial)
+        unlink(partial);
+    if (database->lock >= 0)
+        close(database->lock);
+    inodes_free(&database->linked);
+    free(database);
+}
