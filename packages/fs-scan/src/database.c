@@ -20,7 +20,8 @@ enum { VERSION = 1, APPLICATION = 0x4a4d4653 /* JMFS */ };
 // user_version and application_id are the two above. ino, uint64_t, is kept as int64_t.
 // folder: its objects are `count` from `first` on; digest: of them, without atime_ns; whole 0: not
 // all could be read; folder 0 is where the root lies. object.again: another name of an object that
-// is above, so not to be summed. blocks: of 512 bytes. energy_uj NULL: not measured.
+// is above, so not to be summed. blocks: of 512 bytes. energy_uj NULL: not measured. btime_ns: when
+// it was made, 0 where the file system does not tell.
 static const char SCHEMA[] =
     "CREATE TABLE scan(root BLOB NOT NULL, began_ns INTEGER NOT NULL, seconds REAL NOT NULL,"
     " folders INTEGER NOT NULL, names INTEGER NOT NULL, objects INTEGER NOT NULL,"
@@ -33,7 +34,7 @@ static const char SCHEMA[] =
     " ino INTEGER NOT NULL, mode INTEGER NOT NULL, nlink INTEGER NOT NULL, size INTEGER NOT NULL,"
     " blocks INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,"
     " mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, atime_ns INTEGER NOT NULL,"
-    " again INTEGER NOT NULL)";
+    " btime_ns INTEGER NOT NULL, again INTEGER NOT NULL)";
 
 // It is no database before it is in its place: what keeps a database whole is left out.
 static const char FAST[] = "PRAGMA page_size=16384; PRAGMA journal_mode=OFF;"
@@ -44,7 +45,7 @@ enum statement { PUT_FOLDER, PUT_OBJECT, PUT_SCAN, STATEMENTS };
 static const char *const SQL[STATEMENTS] = {
     // a folder that moves meanwhile may be read twice: the first time counts
     [PUT_FOLDER] = "INSERT OR IGNORE INTO folder VALUES(?, ?, ?, ?, ?, ?, ?)",
-    [PUT_OBJECT] = "INSERT INTO object VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [PUT_OBJECT] = "INSERT INTO object VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [PUT_SCAN] = "INSERT INTO scan VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
 };
 
@@ -171,9 +172,9 @@ static bool put_object(struct database *database, const struct found *found,
                        const struct object *one, bool again) {
     sqlite3_stmt *statement = database->statements[PUT_OBJECT];
     const int64_t values[] = {
-        (int64_t)one->ino,    one->mode,     one->nlink, (int64_t)one->size,
-        (int64_t)one->blocks, one->uid,      one->gid,   one->mtime_ns,
-        one->ctime_ns,        one->atime_ns, again,
+        (int64_t)one->ino,    one->mode,     one->nlink,    (int64_t)one->size,
+        (int64_t)one->blocks, one->uid,      one->gid,      one->mtime_ns,
+        one->ctime_ns,        one->atime_ns, one->btime_ns, again,
     };
     sqlite3_bind_int64(statement, 1, ++database->rows);
     sqlite3_bind_int64(statement, 2, found->folder ? (int64_t)found->folder->ino : 0);

@@ -14,6 +14,7 @@
 
 enum { BUFFER_SIZE = 256 << 10, FIRST_OBJECTS = 32, FIRST_NAMES = 1 << 10 };
 
+static const unsigned WANTED = STATX_BASIC_STATS | STATX_BTIME;
 static const int OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 struct folder *folder_new(struct folder *parent, const char *name, uint64_t ino) {
@@ -145,6 +146,7 @@ static uint64_t digest_of(const struct object *one, const char *name) {
         (uint64_t)one->uid << 32 | one->gid,
         (uint64_t)one->mtime_ns,
         (uint64_t)one->ctime_ns,
+        (uint64_t)one->btime_ns,
     };
     uint64_t digest = one->name_length;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -172,6 +174,7 @@ static void grow(struct found *found, size_t length) {
 static void add(struct found *found, const char *name, const struct statx *what) {
     const size_t length = strlen(name);
     grow(found, length);
+    const bool has_birth = what->stx_mask & STATX_BTIME;
     struct object *one = &found->objects[found->count++];
     *one = (struct object){
         .name_at = found->names_size,
@@ -182,6 +185,7 @@ static void add(struct found *found, const char *name, const struct statx *what)
         .mtime_ns = nanoseconds(what->stx_mtime),
         .ctime_ns = nanoseconds(what->stx_ctime),
         .atime_ns = nanoseconds(what->stx_atime),
+        .btime_ns = has_birth ? nanoseconds(what->stx_btime) : 0,
         .mode = what->stx_mode,
         .nlink = what->stx_nlink,
         .uid = what->stx_uid,
@@ -202,7 +206,7 @@ static bool is_other_mount(const struct tree *tree, const struct statx *what) {
 static void add_entry(const struct tree *tree, const char *way, int fd, const char *name,
                       struct found *found, struct tally *tally) {
     struct statx what;
-    if (!statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &what)) {
+    if (!statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, WANTED, &what)) {
         if (is_other_mount(tree, &what))
             tally->mounts++;
         else
@@ -269,7 +273,7 @@ struct found *folder_root(struct tree *tree, const char *path) {
     tree->path = path;
     tree->root = open(path, OPEN & ~O_NOFOLLOW);
     struct statx what;
-    if (tree->root < 0 || statx(tree->root, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &what))
+    if (tree->root < 0 || statx(tree->root, "", AT_EMPTY_PATH, WANTED, &what))
         return NULL;
     tree->device_major = what.stx_dev_major;
     tree->device_minor = what.stx_dev_minor;

@@ -21,7 +21,7 @@ struct object {
     size_t name_at; // in the found's names
     size_t name_length;
     uint64_t ino, size, blocks;
-    int64_t mtime_ns, ctime_ns, atime_ns;
+    int64_t mtime_ns, ctime_ns, atime_ns, btime_ns; // btime_ns 0: its file system knows none
     uint32_t mode, nlink, uid, gid;
 };
 

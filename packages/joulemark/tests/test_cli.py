@@ -122,6 +122,8 @@ WRONG = {
     **{"export reframe": "--from nowhere", "io collect": "--period 0"},
     **{"io survey": "nowhere", "io rpcs": "nowhere"},
     **{"report interval": "--mtbf 1h --from nowhere", "app list": "--out x.foo"},
+    **{"fs scan": "nowhere x.db", "fs sizes": "nowhere.db", "fs list": "nowhere.db"},
+    **{"fs diff": "nowhere.db"},
     **{"app run": "nothing", "app results": "fio nowhere"},
 }
 
@@ -159,6 +161,9 @@ def test_what_is_wrong_only_as_it_runs_is_exit_code_2_in_one_line(site, monkeypa
         ("compare triad --with LRZ --figures svg", "--figures svg"),
         ("doctor --wait 3", "--wait"),
         ("hpl results out --threads 0", "--threads 0"),
+        ("fs sizes x.db --time atime", "--time atime"),
+        ("fs list x.db --time atime", "--time atime"),
+        ("fs list x.db --print0 --out x.csv", "--print0"),
     ],
 )
 def test_no_option_is_left_out_in_silence(site, monkeypatch, words, left_out):

@@ -23,7 +23,8 @@ Exit, of every command:
        not known; the command's own help says which
     2  wrong arguments or configuration
   130  ended by Ctrl-C
-Two differ: `sacct` ends as Slurm's own does, and `merge --ended` with 3 where it is to go on.
+Three differ: `sacct` ends as Slurm's own does, `merge --ended` with 3 where it is to go on, and
+`fs scan` with 3 where there is no new database.
 """
 
 

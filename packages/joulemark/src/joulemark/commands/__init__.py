@@ -29,5 +29,6 @@ COMMANDS = (
     "budget",
     "store",
     "io",
+    "fs",
     "doctor",
 )
