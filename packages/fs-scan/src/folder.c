@@ -14,6 +14,10 @@
 
 enum { BUFFER_SIZE = 256 << 10, FIRST_OBJECTS = 32, FIRST_NAMES = 1 << 10 };
 
+#ifndef STATX_ATTR_MOUNT_ROOT // of Linux 5.8; an older one sets no bit
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
 static const unsigned WANTED = STATX_BASIC_STATS | STATX_BTIME;
 static const int OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 

@@ -8,7 +8,7 @@ enum { FIRST_ROOM = 64 };
 
 // Where it is, or would be.
 static size_t slot_of(const struct inodes *set, uint64_t ino) {
-    size_t at = (ino * 0x9e3779b97f4a7c15u) >> 32 & (set->room - 1);
+    size_t at = (size_t)((ino * 0x9e3779b97f4a7c15u) >> 32) & (set->room - 1);
     while (set->slots[at] && set->slots[at] != ino)
         at = (at + 1) & (set->room - 1);
     return at;

@@ -49,7 +49,7 @@ static double seconds_since(struct timespec begin) {
 static int64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 // True: all that could be read is in the database, though not yet for good.

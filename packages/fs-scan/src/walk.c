@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { QUEUE_OBJECTS = 1 << 16 }; // that wait for the caller
+// The caller is woken for many objects at once, and threads wait when it falls behind.
+enum { BATCH_OBJECTS = 1 << 12, QUEUE_OBJECTS = 1 << 16 };
 
 struct walk {
     const struct tree *tree;
@@ -17,6 +18,7 @@ struct walk {
     pthread_t *threads;
     pthread_mutex_t lock;
     pthread_cond_t work, room, news;
+    struct found *batch; // the caller's alone
 
     // under the lock
     struct folder **stack;
@@ -51,7 +53,8 @@ static void enqueue(struct walk *walk, struct found *found) {
     walk->queued += found->count + 1;
     *walk->last = found;
     walk->last = &found->next;
-    pthread_cond_signal(&walk->news);
+    if (walk->queued >= BATCH_OBJECTS)
+        pthread_cond_signal(&walk->news);
 }
 
 // The next folder; NULL: there will be none.
@@ -112,20 +115,35 @@ struct walk *walk_begin(const struct tree *tree, uint64_t root_ino, unsigned thr
     return NULL;
 }
 
-struct found *walk_next(struct walk *walk) {
+// Waits for what makes a batch, or for the last.
+static struct found *next_batch(struct walk *walk) {
     pthread_mutex_lock(&walk->lock);
-    while (!walk->first && walk->unread)
+    while (walk->queued < BATCH_OBJECTS && walk->unread)
         pthread_cond_wait(&walk->news, &walk->lock);
-    struct found *found = walk->first;
-    if (found) {
-        walk->first = found->next;
-        if (!walk->first)
-            walk->last = &walk->first;
-        walk->queued -= found->count + 1;
-        pthread_cond_broadcast(&walk->room);
-    }
+    struct found *batch = walk->first;
+    walk->first = NULL;
+    walk->last = &walk->first;
+    walk->queued = 0;
+    pthread_cond_broadcast(&walk->room);
     pthread_mutex_unlock(&walk->lock);
+    return batch;
+}
+
+struct found *walk_next(struct walk *walk) {
+    if (!walk->batch)
+        walk->batch = next_batch(walk);
+    struct found *found = walk->batch;
+    if (found)
+        walk->batch = found->next;
     return found;
+}
+
+static void free_all(struct found *found) {
+    while (found) {
+        struct found *next = found->next;
+        found_free(found);
+        found = next;
+    }
 }
 
 struct tally walk_end(struct walk *walk) {
@@ -138,10 +156,8 @@ struct tally walk_end(struct walk *walk) {
         pthread_join(walk->threads[i], NULL);
     while (walk->stack_size)
         folder_release(walk->stack[--walk->stack_size]);
-    for (struct found *found; (found = walk->first);) {
-        walk->first = found->next;
-        found_free(found);
-    }
+    free_all(walk->batch);
+    free_all(walk->first);
     const struct tally tally = walk->tally;
     pthread_mutex_destroy(&walk->lock);
     pthread_cond_destroy(&walk->work);
