@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -106,6 +107,22 @@ def test_a_region_that_ran_often_is_one_line_with_its_count(steady: Cluster) -> 
     (region,) = regions(done, "batch").values()
     assert region["name"] == "loop" and region["count"] == 3
     assert_hundred_watts(region)
+
+
+def test_a_scan_of_a_file_system_keeps_its_joules(steady: Cluster, folder: Path) -> None:
+    packages = CHECKOUT / "packages"
+    words = ["cc", "-std=c17", "-D_GNU_SOURCE", *packages.glob("fs-scan/src/*.c")]
+    words += ["-o", folder / "fs-scan", "-lsqlite3", "-lpthread"]
+    subprocess.run(words, check=True)
+    found_by = f"PATH={folder}:$PATH PYTHONPATH={packages}/joulemark/src"
+    scan = f"-m joulemark fs scan {packages} {folder}/scan.db --format json"
+    done = ended_well(steady, alone(steady, f"env {found_by} {sys.executable} -B {scan}"))
+    region = regions(done, "batch")["fs-scan"]
+    assert_hundred_watts(region)
+    (kept,) = json.loads(steady.job_output(done.job))
+    assert kept["energy_j"] == pytest.approx(region["energy_uj"] / 1e6, abs=3e-6)
+    assert kept["energy_error_j"] == pytest.approx(region["uncertainty_uj"] / 1e6, abs=3e-6)
+    assert kept["estimated"] is False
 
 
 PYTHON_THREADS = """

@@ -162,9 +162,11 @@ def test_a_link_to_a_database_stays_one(there):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_fs_scan_too(there, tmp_path, monkeypatch, number):
+@pytest.mark.parametrize("command", ["scan tree b.db", "diff a.db"])
+def test_a_signal_ends_fs_scan_too(there, tmp_path, number, command):
     """A stand-in that says when it is there, and that it was ended."""
     there.root.mkdir()
+    there.scan()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     stub = tmp_path / "bin" / "fs-scan"
@@ -176,7 +178,7 @@ def test_a_signal_ends_fs_scan_too(there, tmp_path, monkeypatch, number):
     stub.chmod(0o755)
     source = str(Path(joulemark.__file__).parents[1])
     env = {**os.environ, "PATH": f"{stub.parent}:{os.environ['PATH']}", "PYTHONPATH": source}
-    words = [sys.executable, "-m", "joulemark", "fs", "scan", str(there.root), "a.db"]
+    words = [sys.executable, "-m", "joulemark", "fs", *command.split()]
     with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True) as process:
         assert fifo.read_text() == "there\n"
         process.send_signal(number)

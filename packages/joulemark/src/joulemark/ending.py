@@ -70,6 +70,11 @@ def deferred(are: bool = True) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def let_come() -> None:
+    """In a process that began where they were deferred."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
 def end_group(leader: subprocess.Popen) -> None:
     """A process that began a session of its own, with all that it has begun."""
     for number in (signal.SIGTERM, signal.SIGKILL):

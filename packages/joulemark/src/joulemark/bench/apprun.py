@@ -154,7 +154,7 @@ def _run_phase(
         with ending.deferred():
             try:
                 child = subprocess.Popen(
-                    command, start_new_session=True, preexec_fn=_let_signals, env=env, **streams
+                    command, start_new_session=True, preexec_fn=ending.let_come, env=env, **streams
                 )
             except OSError as error:
                 raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
@@ -168,10 +168,6 @@ def _run_phase(
         what = f"exit status {status}" if status > 0 else f"signal {-status}"
         output.tell([f"{app.name} {phase.name}: {what}: see {out / phase.name}.err"])
     return {"start_s": start_s, "status": status}
-
-
-def _let_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending.SIGNALS)
 
 
 def _build(app: App) -> program.Build:

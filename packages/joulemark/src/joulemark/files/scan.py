@@ -9,7 +9,7 @@ import signal
 import subprocess
 from dataclasses import dataclass
 
-from joulemark import ending, layout, output, progress, regions, units
+from joulemark import ending, layout, progress, regions, units
 from joulemark.errors import UsageError, UserError
 from joulemark.files import database
 from joulemark.files.database import Scan
@@ -24,12 +24,13 @@ COLUMNS += ("mounts", "scan_seconds", "names_per_second", "energy_j", "energy_er
 COLUMNS += ("estimated", "energy_per_name_j")
 
 
-class Ended(Exception):
+class Ended(UserError):
     """By a signal."""
 
     def __init__(self, number: int):
-        super().__init__(number)
-        self.number = number
+        name = signal.Signals(number).name
+        super().__init__(f"{PROGRAM}: ended by {name}: no new database")
+        self.exit_code = 128 + number
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,7 @@ class Done:
 
 def run(options: argparse.Namespace) -> int:
     """`joulemark fs scan`."""
-    try:
-        status = into(options.folder, options.database, options.threads)
-    except Ended as ended:
-        output.tell([f"{PROGRAM}: ended by {signal.Signals(ended.number).name}: no new database"])
-        return 128 + ended.number
+    status = into(options.folder, options.database, options.threads)
     if status != NO_DATABASE:
         with database.opened(options.database) as scan:
             show(options, [scan])
@@ -76,15 +73,21 @@ def _program() -> str:
 def _measured(command: list[str]) -> Done:
     with ending.as_before(), ending.by_the_first(Ended) as check:
         with progress.shown("scanning"), regions.region(PROGRAM, measure=True) as measured:
-            child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-            try:
-                status = child.wait()
-            except BaseException:
-                child.terminate()  # it removes what is not whole
-                child.wait()
-                raise
+            status = _status_of(command)
         check()
     return Done(status if status in (0, NOT_READ) else NO_DATABASE, measured.energy)
+
+
+def _status_of(command: list[str]) -> int:
+    with ending.deferred():  # until we know whom to end
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=ending.let_come)
+        try:
+            with ending.deferred(False):
+                return child.wait()
+        except BaseException:
+            child.terminate()  # it removes what is not whole
+            child.wait()
+            raise
 
 
 def _keep(path: str, energy: regions.Energy) -> None:
