@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import stat
@@ -146,6 +147,7 @@ def bytes_text(value: int) -> str:
     return units.rough(value, 0.0, "B") if value else "0 B"
 
 
+@functools.cache  # a directory server may have to be asked
 def user_name(uid: int) -> str:
     """Its number where it has no name here."""
     import pwd
@@ -156,6 +158,7 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
+@functools.cache
 def group_name(gid: int) -> str:
     import grp
 
