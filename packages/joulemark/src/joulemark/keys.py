@@ -103,6 +103,15 @@ class Keys:
         below = Keys(self._path, node, names, f"{self._prefix}{key}.")
         return {name: below.text(name, what) for name in below.nodes}
 
+    def each_of(self, key: str, known: Collection[str], what: str) -> Keys | None:
+        """The keys of a mapping, None where the key is absent."""
+        node = self.nodes.get(key)
+        if node is None:
+            return None
+        if node.id != "mapping":
+            raise self.wrong(key, f"expected `key: value` lines of {what}")
+        return Keys(self._path, node, known, f"{self._prefix}{key}.")
+
     def each(self, key: str, known: Collection[str], what: str) -> list[Keys]:
         """The mappings of a list, none where the key is absent."""
         node = self.nodes.get(key)

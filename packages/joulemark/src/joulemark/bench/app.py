@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemark import keys
+from joulemark.bench import parts as parts_of
 from joulemark.errors import UsageError
 
 CHECKOUT = Path(__file__).parents[4] / "apps"
@@ -29,10 +30,11 @@ _SCHEMES = ("https://", "http://", "file:///")
 KEYS = ("summary", "spack", "source", "program", "version", "launch", "threads", "settings")
 KEYS += ("inputs", "phases")
 INPUT_KEYS = ("file", "text", "url", "sha256")
-PHASE_KEYS = ("name", "command", "launch", "figures", "checks")
+PHASE_KEYS = ("name", "command", "launch", "parts", "caveats", "figures", "checks")
+PARTS_KEYS = ("folder", "file", "begins", "start", "end", "seconds", "time", "details")
 FIGURE_KEYS = ("kernel", "variant", "pattern", "json", "measures", "factor", "unit", "size")
-FIGURE_KEYS += ("operations", "operation")
-CHECK_KEYS = ("pattern", "json", "absent", "reference", "tolerance", "lines")
+FIGURE_KEYS += ("operations", "operation", "seconds", "parts", "whole")
+CHECK_KEYS = ("pattern", "json", "absent", "reference", "tolerance", "lines", "parts")
 LAUNCH = ("ranks", "alone")
 
 
@@ -56,8 +58,18 @@ class Where:
 
 
 @dataclass(frozen=True)
+class Result:
+    """Of a figure: so many operations at this performance, in these parts of the phase."""
+
+    kernel: str
+    parts: tuple[str, ...]  # none: in all of it
+    performance: float | None  # None: nothing, or what cannot be
+    operations: float
+
+
+@dataclass(frozen=True)
 class Figure:
-    """One result of a phase: so many operations of a unit in a time."""
+    """One result of a phase, or of each of some parts: so many operations of a unit in a time."""
 
     kernel: str
     variant: str
@@ -66,18 +78,39 @@ class Figure:
     factor: float  # of what the program prints, for the unit
     unit: str
     size: str
-    operations: str
+    operations: str | None  # None: as many as the performance makes in the seconds
     operation: str
+    seconds: Where | None  # that they took, where the output tells these alone
+    parts: tuple[str, ...]
+    is_whole: bool  # one performance of all the parts, which the output tells
 
-    def performance(self, text: str, names: dict[str, str]) -> float | None:
-        """What an output says; None: nothing, or what cannot be."""
-        try:
-            value = float(self.where.find(text, names) or "") * self.factor
-        except ValueError:
-            return None
-        if not 0 < value < math.inf:
-            return None
-        return product(expand(self.operations, names)) / value if self.is_time else value
+    def results(self, text: str, parts: dict[str, str], names: dict[str, str]) -> list[Result]:
+        """Of what the phase wrote, and of its parts' texts: one, or one of each part."""
+        each = [(one,) for one in self.parts] if "{part}" in self.kernel else [self.parts]
+        return [self._result(group, text, parts, names) for group in each]
+
+    def _result(
+        self, group: tuple[str, ...], text: str, parts: dict[str, str], names: dict[str, str]
+    ) -> Result:
+        kernel = expand(self.kernel, {**names, "part": group[0] if group else ""})
+        texts = [parts.get(one, "") for one in group] or [text]
+        operations = 0.0 if self.operations is None else product(expand(self.operations, names))
+        if self.seconds is None:
+            return Result(
+                kernel, group, self._performance(texts[0], operations, names), operations
+            )
+        took_s = [_positive(self.seconds.find(one, names)) for one in texts]
+        rates = [self._performance(one, 0, names) for one in ([text] if self.is_whole else texts)]
+        if None in took_s or None in rates:
+            return Result(kernel, group, None, 0)
+        if self.is_whole:
+            return Result(kernel, group, rates[0], rates[0] * sum(took_s))
+        operations = sum(rate * one for rate, one in zip(rates, took_s))
+        return Result(kernel, group, operations / sum(took_s), operations)
+
+    def _performance(self, text: str, operations: float, names: dict[str, str]) -> float | None:
+        value = _positive(self.where.find(text, names), self.factor)
+        return operations / value if value and self.is_time else value
 
 
 @dataclass(frozen=True)
@@ -89,6 +122,15 @@ class Check:
     reference: str | None
     tolerance: float  # relative, of the reference
     lines: str | None
+    parts: tuple[str, ...]  # in each of which it is looked for; none: in the output
+
+    def failures(self, text: str, parts: dict[str, str], names: dict[str, str]) -> list[str]:
+        """What is wrong with what a phase wrote, or with what of its parts."""
+        if not self.parts:
+            return [wrong] if (wrong := self.failure(text, names)) else []
+        there = [one for one in self.parts if one in parts]
+        found = ((one, self.failure(parts[one], names)) for one in there)
+        return [f"{one}: {wrong}" for one, wrong in found if wrong]
 
     def failure(self, text: str, names: dict[str, str]) -> str | None:
         """What is wrong; None: nothing."""
@@ -115,8 +157,15 @@ class Phase:
     name: str
     command: list[str]
     has_ranks: bool
+    parts: parts_of.Form | None
+    caveats: dict[str, Where]  # words for what the output says
     figures: list[Figure]
     checks: list[Check]
+
+    @property
+    def named_parts(self) -> list[str]:
+        """That its figures and checks need."""
+        return list(dict.fromkeys(one for of in self.figures + self.checks for one in of.parts))
 
 
 @dataclass(frozen=True)
@@ -155,7 +204,8 @@ class App:
         for phase in self.phases:
             for one in phase.figures:
                 products += [(f"{phase.name}: size", one.size, 1.0)]
-                products += [(f"{phase.name}: operations", one.operations, 1.0)]
+                if one.operations is not None:
+                    products += [(f"{phase.name}: operations", one.operations, 1.0)]
             lines = (one.lines for one in phase.checks if one.lines is not None)
             products += [(f"{phase.name}: lines", text, 0.0) for text in lines]
         for what, text, least in products:
@@ -195,6 +245,15 @@ def product(text: str) -> float:
     if not all(factors):
         raise FormatError(f"'{text}' is no product of numbers such as 4 * 256m")
     return math.prod(float(one[1]) * UNITS[one[2].lower()] for one in factors)
+
+
+def _positive(text: str | None, factor: float = 1.0) -> float | None:
+    """None: no number, or one that nothing has."""
+    try:
+        value = float(text or "") * factor
+    except ValueError:
+        return None
+    return value if 0 < value < math.inf else None
 
 
 def _is_near(text: str, due: str, tolerance: float) -> bool:
@@ -322,31 +381,101 @@ def _phase(of: keys.Keys, names: dict[str, str], launch: str) -> Phase:
         words = shlex.split(command)
     except ValueError as error:
         raise of.wrong("command", f"{error}: close it") from None
-    figures = [_figure(one, names) for one in of.each("figures", FIGURE_KEYS, "figures")]
-    checks = [_check(one, names) for one in of.each("checks", CHECK_KEYS, "checks")]
+    parts = of.each_of("parts", PARTS_KEYS, "folder, file, begins, start and end")
+    has_parts = parts is not None
+    figures = [
+        _figure(one, names, has_parts) for one in of.each("figures", FIGURE_KEYS, "figures")
+    ]
+    checks = [_check(one, names, has_parts) for one in of.each("checks", CHECK_KEYS, "checks")]
     if figures and not checks:
         raise of.wrong("figures", "nothing verifies them: add `checks`")
     own = of.one_of("launch", LAUNCH) if "launch" in of.nodes else launch
-    return Phase(name, words, own == "ranks", figures, checks)
+    caveats = _caveats(of, names)
+    form = _parts(parts, names) if has_parts else None
+    return Phase(name, words, own == "ranks", form, caveats, figures, checks)
 
 
-def _figure(of: keys.Keys, names: dict[str, str]) -> Figure:
-    variant = of.text("variant", "by which way, such as posix")
-    _known(of, "variant", variant, names)
-    return Figure(
-        kernel=of.text("kernel", "what is measured"),
-        variant=variant,
-        where=_where(of, names),
-        is_time=of.one_of("measures", ("performance", "seconds")) == "seconds",
-        factor=1.0 if (factor := of.number("factor")) is None else factor,
-        unit=of.text("unit", "of the performance, such as B/s"),
-        size=_product(of, "size", names),
-        operations=_product(of, "operations", names),
-        operation=of.text("operation", "what is done, such as byte"),
+def _parts(of: keys.Keys, names: dict[str, str]) -> parts_of.Form:
+    folder = of.text("folder", "where the program writes, such as {folder}/results")
+    _known(of, "folder", folder, names)
+    details = of.maybe("details", "files of a part, such as {part}.txt")
+    if details is not None:
+        _known(of, "details", details, {**names, "part": ""})
+    for key in ("begins", "start", "end"):
+        of.text(key, "a pattern with one group")
+    told = {
+        key: _compiled(of, key, names)
+        for key in ("begins", "start", "end", "seconds")
+        if key in of.nodes
+    }
+    return parts_of.Form(
+        folder=folder,
+        file=of.text("file", "the file that tells the parts"),
+        details=details,
+        time=of.maybe("time", "a format of strptime, such as %H:%M:%S"),
+        **{"seconds": None, **told},
     )
 
 
-def _check(of: keys.Keys, names: dict[str, str]) -> Check:
+def _compiled(of: keys.Keys, key: str, names: dict[str, str]) -> re.Pattern:
+    text = _pattern(of, key, names)
+    compiled = re.compile(text, re.MULTILINE)
+    if compiled.groups != 1 or _NAMED.search(text):
+        raise of.wrong(key, f"'{text}' needs one group, the value, and no setting")
+    return compiled
+
+
+def _caveats(of: keys.Keys, names: dict[str, str]) -> dict[str, Where]:
+    told = of.texts("caveats", "such as `INVALID: pattern`")
+    for word, text in told.items():
+        if not _PROGRAM.fullmatch(word):
+            raise of.wrong("caveats", f"'{word}' is no word")
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise of.wrong("caveats", f"'{text}': {error}") from None
+        _known(of, "caveats", text, names)
+    return {word: Where(text, None) for word, text in told.items()}
+
+
+def _figure(of: keys.Keys, names: dict[str, str], has_parts: bool) -> Figure:
+    variant = of.text("variant", "by which way, such as posix")
+    _known(of, "variant", variant, names)
+    kernel = of.text("kernel", "what is measured")
+    parts = _named_parts(of, has_parts)
+    _known(of, "kernel", kernel, {**names, "part": ""} if parts else names)
+    seconds = Where(_pattern(of, "seconds", names), None) if "seconds" in of.nodes else None
+    is_time = of.one_of("measures", ("performance", "seconds")) == "seconds"
+    if seconds and (is_time or "operations" in of.nodes):
+        raise of.wrong("seconds", "makes operations of a performance: leave the others away")
+    if len(parts) > 1 and not seconds and "{part}" not in kernel:
+        raise of.wrong("parts", "are summed by their `seconds`: add these")
+    is_whole = bool(of.flag("whole"))
+    if is_whole and not (parts and seconds):
+        raise of.wrong("whole", "is of `parts` with `seconds`: add these")
+    return Figure(
+        kernel=kernel,
+        variant=variant,
+        where=_where(of, names),
+        is_time=is_time,
+        factor=1.0 if (factor := of.number("factor")) is None else factor,
+        unit=of.text("unit", "of the performance, such as B/s"),
+        size=_product(of, "size", names),
+        operations=None if seconds else _product(of, "operations", names),
+        operation=of.text("operation", "what is done, such as byte"),
+        seconds=seconds,
+        parts=parts,
+        is_whole=is_whole,
+    )
+
+
+def _named_parts(of: keys.Keys, has_parts: bool) -> tuple[str, ...]:
+    if "parts" in of.nodes and not has_parts:
+        raise of.wrong("parts", "the phase tells none: add its `parts`")
+    return tuple((of.maybe("parts", "names of parts, such as write read") or "").split())
+
+
+def _check(of: keys.Keys, names: dict[str, str], has_parts: bool) -> Check:
     lines = _product(of, "lines", names) if "lines" in of.nodes else None
     where = None if lines is not None else _where(of, names)
     reference = of.maybe("reference", "what is due")
@@ -358,6 +487,7 @@ def _check(of: keys.Keys, names: dict[str, str]) -> Check:
         reference=reference,
         tolerance=of.number("tolerance") or 0.0,
         lines=lines,
+        parts=_named_parts(of, has_parts),
     )
 
 

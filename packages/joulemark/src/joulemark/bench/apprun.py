@@ -15,23 +15,40 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import ending, environment, output, workfolder
-from joulemark.bench import outside, program
-from joulemark.bench.app import App, Figure, Phase, expand, find, product
+from joulemark.bench import outside, parts, program
+from joulemark.bench.app import App, Figure, Phase, Result, expand, find, product
 from joulemark.errors import UsageError, UserError
 
 #: One task of each node marks the region, and so tells the node's energy, apart from what the
-#: program complains of.
+#: program complains of. Where a program has parts it samples the job's energy meanwhile; a mark
+#: after the end has the instruments read once more, so that the last part's end is inside.
 MARKED = """\
 rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}
 if [[ $rank == 0 && -n ${JOULEMARK_SOCKET:-} ]] && command -v joulemarkctl >/dev/null
 then
-    exec 3>&2 2>"$JM_ENERGY.${SLURM_NODEID:-0}"
-    exec joulemarkctl region "$JM_REGION" -- bash -c 'exec "$@" 2>&3 3>&-' bash "$@"
+    node=${SLURM_NODEID:-0}
+    exec 3>&2 2>"$JM_ENERGY.$node"
+    marked=(joulemarkctl region "$JM_REGION" -- bash -c 'exec "$@" 2>&3 3>&-' bash "$@")
+    [[ -n $JM_SAMPLES ]] || exec "${marked[@]}"
+    exec 4>"$JM_SAMPLES.$node"
+    read -r before _ </proc/uptime
+    boot=$before # that has two digits, and is exact where they change
+    while [[ $boot == "$before" ]]; do read -r boot _ </proc/uptime; done
+    (LC_ALL=C && echo "clocks real_s=$EPOCHREALTIME boot_s=$boot") >&4
+    joulemarkctl job >&4
+    coproc joulemarkctl job --every 0.5 >&4 3>&-
+    "${marked[@]}" 4>&-
+    status=$?
+    joulemarkctl region "$JM_REGION-after" -- sleep 0.3 2>/dev/null
+    joulemarkctl job >&4
+    exit $status
 else exec "$@"; fi"""
 RUN = "run.json"
+DAY_S = 86400
 LATEST_S = 1e11  # since 1970: what a date can be
 SILENCE_S = 60.0  # of who has an input
 
@@ -142,6 +159,7 @@ def _run_phase(
     words = [expand(word, names) for word in phase.command]
     energy = (out / f"{phase.name}.energy").resolve()
     env = {**os.environ, "JM_REGION": f"{app.name}-{phase.name}", "JM_ENERGY": str(energy)}
+    env["JM_SAMPLES"] = str((out / f"{phase.name}.samples").resolve()) if phase.parts else ""
     env["OMP_NUM_THREADS"] = f"{product(expand(app.threads, names)):.0f}"
     command = [*launcher, "bash", "-c", MARKED, "bash", *words]
     start_s = time.time()
@@ -167,7 +185,21 @@ def _run_phase(
     if status:
         what = f"exit status {status}" if status > 0 else f"signal {-status}"
         output.tell([f"{app.name} {phase.name}: {what}: see {out / phase.name}.err"])
-    return {"start_s": start_s, "status": status}
+    if phase.parts:
+        _keep(Path(expand(phase.parts.folder, names)), out / f"{phase.name}.parts")
+    return {
+        "start_s": start_s,
+        "status": status,
+        "utc_offset_s": time.localtime(start_s).tm_gmtoff,
+    }
+
+
+def _keep(folder: Path, kept: Path) -> None:
+    """What the program wrote of its parts, which lies on the file system that is measured."""
+    try:
+        shutil.copytree(folder, kept)
+    except (OSError, shutil.Error) as error:
+        output.tell([f"{folder}: {error}: nothing is known of its parts"])
 
 
 def _build(app: App) -> program.Build:
@@ -190,6 +222,14 @@ def _verified_together(app: App) -> Iterator[list[Phase]]:
             yield group
             group = []
     yield from ([one] for one in group)
+
+
+@dataclass(frozen=True)
+class _Wrote:
+    """What a phase's program left."""
+
+    text: str
+    parts: dict[str, parts.Part]
 
 
 class _Run:
@@ -215,46 +255,94 @@ class _Run:
             if ran is None:
                 failures.append(f"{phase.name}: has not run")
                 continue
-            text = _read(self.folder / f"{phase.name}.out")
-            wrong = [f"exit status {ran['status']}"] if ran["status"] else []
-            wrong += [one for check in phase.checks if (one := check.failure(text, self.names))]
-            for figure in phase.figures:
-                value = figure.performance(text, self.names)
-                wrong += [] if value else [f"no figure of {figure.kernel}"]
-                values.append((phase, figure, text, value))
+            wrote = self._wrote(phase)
+            for word in self._caveats(phase, wrote):
+                output.tell([f"{self.app.name} {phase.name}: {word}, as the variants say"])
+            found, wrong = self._measured(phase, wrote)
+            values += [(phase, wrote, *one) for one in found]
             failures += [f"{phase.name}: {one}" for one in wrong]
-        return [self._line(*one[:3], None if failures else one[3]) for one in values], failures
+        return [self._line(*one, not failures) for one in values], failures
 
-    def _line(self, phase: Phase, figure: Figure, text: str, value: float | None) -> dict:
+    def _measured(
+        self, phase: Phase, wrote: _Wrote
+    ) -> tuple[list[tuple[Figure, Result]], list[str]]:
+        """A phase's figures, and what is wrong with them."""
+        texts = {name: part.text for name, part in wrote.parts.items()}
+        found = [
+            (figure, result)
+            for figure in phase.figures
+            for result in figure.results(wrote.text, texts, self.names)
+        ]
+        if status := self.phases[phase.name]["status"]:
+            return found, [f"exit status {status}"]  # what else is wrong comes of it
+        missing = [name for name in phase.named_parts if name not in texts]
+        wrong = [f"no part {', '.join(missing)}"] if missing else []
+        for check in phase.checks:
+            wrong += check.failures(wrote.text, texts, self.names)
+        for _, result in found:
+            is_seen = result.performance or not texts.keys() >= set(result.parts)
+            wrong += [] if is_seen else [f"no figure of {result.kernel}"]
+        return found, wrong
+
+    def _wrote(self, phase: Phase) -> _Wrote:
+        text = _read(self.folder / f"{phase.name}.out")
+        if phase.parts is None:
+            return _Wrote(text, {})
+        kept, offset_s = (
+            self.folder / f"{phase.name}.parts",
+            self.phases[phase.name]["utc_offset_s"],
+        )
+        return _Wrote(text, parts.read(phase.parts, kept, offset_s))
+
+    def _line(
+        self, phase: Phase, wrote: _Wrote, figure: Figure, result: Result, is_sound: bool
+    ) -> dict:
+        of_parts = [wrote.parts[name] for name in result.parts if name in wrote.parts]
+        start_s = self.phases[phase.name]["start_s"]
         run_of = outside.Run(
             benchmark=self.app.name,
-            kernel=figure.kernel,
-            variant=expand(figure.variant, self.names),
+            kernel=result.kernel,
+            variant="-".join([expand(figure.variant, self.names), *self._caveats(phase, wrote)]),
             size=int(product(expand(figure.size, self.names))),
-            operations=product(expand(figure.operations, self.names)),
+            operations=result.operations,
             operation=figure.operation,
             unit=figure.unit,
             threads=int(product(expand(self.app.threads, self.names))),
             ranks=self.ranks if phase.has_ranks else 1,
             nodes=self.nodes if phase.has_ranks else 1,
-            start_s=self.phases[phase.name]["start_s"],
+            start_s=of_parts[0].start.middle_s if of_parts else start_s,
         )
-        version = self.app.version and self.app.version.find(text, self.names)
+        version = self.app.version and self.app.version.find(wrote.text, self.names)
         known = [one for one in (version, self.manifest["version"]) if one]
         manifest = {**self.manifest, "version": " ".join(known) or None}
         options = {f"option_{name}": value for name, value in self.settings.items()}
-        energy = self._energy(phase, run_of.nodes)
-        return {**outside.line(run_of, value, energy, manifest, self.ran), **options}
+        performance = result.performance if is_sound else None
+        energy = None
+        if performance is not None:
+            energy = self._energy(phase, of_parts, run_of.nodes)
+        return {**outside.line(run_of, performance, energy, manifest, self.ran), **options}
 
-    def _energy(self, phase: Phase, nodes: int) -> outside.Energy | None:
+    def _caveats(self, phase: Phase, wrote: _Wrote) -> list[str]:
+        found = phase.caveats.items()
+        return [word for word, where in found if where.find(wrote.text, self.names) is not None]
+
+    def _energy(
+        self, phase: Phase, of_parts: list[parts.Part], nodes: int
+    ) -> outside.Energy | None:
         """None where not each node told; one that did not is not taken for 0 J."""
-        texts = [_read(path) for path in sorted(self.folder.glob(f"{phase.name}.energy.*"))]
+        what = "samples" if of_parts else "energy"
+        texts = [_read(path) for path in sorted(self.folder.glob(f"{phase.name}.{what}.*"))]
         if not texts:
             return None
         try:
-            return outside.energy_of("".join(texts), nodes)
-        except UsageError as error:
-            output.tell([f"{self.folder}: {phase.name}: {error}: the result has no energy"])
+            if not of_parts:
+                return outside.energy_of("".join(texts), nodes)
+            if len(texts) != nodes:
+                raise UsageError(f"samples of {len(texts)} nodes, not of {nodes}")
+            return parts.energy_of([parts.Curve(text) for text in texts], of_parts)
+        except (UsageError, parts.PartsError) as error:
+            names = " ".join([phase.name, *(part.name for part in of_parts)])
+            output.tell([f"{self.folder}: {names}: {error}: the result has no energy"])
             return None
 
 
@@ -280,7 +368,9 @@ def _is_sound(told: dict) -> bool:
         and {"target", "cpu", "job", "node", "instruments"} <= set(told["ran"])
         and "version" in told["manifest"]
         and all(
-            isinstance(one["status"], int) and 0 <= one["start_s"] < LATEST_S
+            isinstance(one["status"], int)
+            and 0 <= one["start_s"] < LATEST_S
+            and abs(one.get("utc_offset_s", 0)) <= DAY_S
             for one in told["phases"].values()
         )
     )

@@ -7,9 +7,10 @@ import argparse
 SUMMARY = "run an application's phases, each with its joules, and write its results"
 EPILOG = """\
 What a phase prints is kept in --out, with run.json, which says what was run; `joulemark app
-results` reads it again. The application's own files are in a folder below --folder, on the file
-system that is measured, and are removed at its end, also after Ctrl-C and scancel. Energy is told
-within Slurm jobs on nodes that have joulemarkd; job-templates/app.sbatch does all of this.
+results` reads it again. Of a program that tells the parts of its run, such as IO500, each part has
+its joules. The application's own files are in a folder below --folder, on the file system that is
+measured, and are removed at its end, also after Ctrl-C and scancel. Energy is told within Slurm
+jobs on nodes that have joulemarkd; job-templates/app.sbatch does all of this.
 
 Exit: 0 all phases ran and are verified; 1 some did not.
 
