@@ -161,6 +161,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "no-capability": lambda: not succeeds("setpriv", *CAPABILITY, "true"),
     "no-cgroup1": lambda: not os.access("/sys/fs/cgroup/cpuacct/cpuacct.usage", os.R_OK),
     "few-files": lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 3 * 1024,
+    "no-io500": lambda: shutil.which("io500") is None,
     "no-toolchain": lambda: (
         not (shutil.which("tic6x-elf-gcc") or succeeds(CHECKOUT / TOOLCHAIN, "--where"))
     ),

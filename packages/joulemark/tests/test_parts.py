@@ -119,7 +119,9 @@ def test_a_part_of_no_time_may_have_drawn_all_that_is_around_it():
 
 
 def test_lines_that_are_no_samples_are_passed_over():
-    text = samples([(0, 0), (5, 5), (10, 50)]).replace("energy_uj=5000000 known=1", "known=0")
+    text = samples([(0, 0), (5, 5), (10, 50)]).replace(
+        "energy_uj=5000000 known=1", "energy_uj=5000000 known=0"
+    )
     curve = parts.Curve(text + "node=n1 job=7 time_ns=11000\njoulemarkctl: no answer\n")
     assert [one.energy_j for one in curve.samples] == [0, 50]
     with pytest.raises(parts.PartsError, match="do not begin with the clocks"):
@@ -164,7 +166,7 @@ def test_parts_and_what_is_between_are_the_whole():
 
 # -- a run ---------------------------------------------------------------------------------------
 
-#: `joulemarkctl` of a node that draws 100 W, read when it is asked.
+#: `joulemarkctl` of a node that draws 100 W; it takes a while to begin, as `--every`.
 CTL = """\
 #!/usr/bin/env python3
 import select, subprocess, sys, time
@@ -177,8 +179,9 @@ if sys.argv[1] == "region":
     took = time.monotonic() - start
     print(f"{sys.argv[2]}: {100 * took:.3f} J +- 0.500 J (k=2) in {took:.3f} s", file=sys.stderr)
     sys.exit(status)
-tell()
-while "--every" in sys.argv and not select.select([sys.stdin], [], [], 0.01)[0]:
+if "--every" not in sys.argv:
+    tell()
+while "--every" in sys.argv and not select.select([sys.stdin], [], [], 0.1)[0]:
     tell()
 """
 #: Two parts, whose stamps have six digits.
@@ -270,13 +273,22 @@ def test_each_part_has_its_energy(place, capfd):
     for key in ("one", "two"):
         energy_j, error_j = lines[key]["energy_j"], lines[key]["energy_uncertainty_j"]
         assert energy_j == pytest.approx(100 * lines[key]["region_seconds"], abs=error_j)
-        assert 20 <= energy_j < lines["all"]["energy_j"] and error_j < 20
+        assert 20 <= energy_j < lines["all"]["energy_j"] and error_j < 50
     sum_j = lines["one"]["energy_j"] + lines["two"]["energy_j"]
     assert lines["both"]["energy_j"] == lines["score"]["energy_j"] == pytest.approx(sum_j)
     assert sum_j < lines["all"]["energy_j"]
     assert lines["two"]["start"] >= lines["one"]["start"]
     cooked.load(["own.cooked.jsonl"])
-    assert Path("out/run.samples.0").exists() and not list(Path().glob("joulemark-own-*"))
+    assert not list(Path().glob("joulemark-own-*"))
+
+
+def test_sampling_is_from_before_the_program_until_after_it(place):
+    run()
+    times_s = parts.Curve(Path("out/run.samples.0").read_text()).times_s
+    stamps = re.findall(
+        r"^(?:start|end) (.+)$", Path("out/run.parts/result.txt").read_text(), re.M
+    )
+    assert times_s[0] < float(min(stamps)) and float(max(stamps)) + 0.2 < times_s[-1]
 
 
 def test_a_caveat_is_in_every_variant(place, capsys):
@@ -360,13 +372,6 @@ def test_wrong_parts_are_named(place, capsys, old, new, said):
 #: PRINT_PAIR of include/io500-debug.h; of IOR 5fcf0ba995fd src/ior-output.c and src/mdtest.c).
 IO500 = r"""#!/usr/bin/env python3
 import os, re, sys, time
-if "--verify" in sys.argv:
-    print("result file ver = 02091cf254d8\n[run]\nconfig-hash     = A247BB38")
-    if "SCORE           = 4.5 [INVALID]" in open(sys.argv[-1]).read():
-        print("\n[OK] But this is an invalid run!")
-        sys.exit(1)
-    print("\n[OK]")
-    sys.exit()
 config = open(sys.argv[1]).read()
 folder = re.search("resultdir = (.*)", config)[1]
 valid = ""
@@ -449,6 +454,12 @@ def test_an_invalid_score_is_compared_with_its_like_alone(place, capfd):
     assert cli.main(["diff", "again.cooked.jsonl", "own.cooked.jsonl"]) == 0
 
 
+LEFT = """os.mkdir(folder)
+os.mkdir(folder + "/../data")
+open(folder + "/../data/file", "w")
+"""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -469,7 +480,7 @@ def test_an_invalid_score_is_compared_with_its_like_alone(place, capfd):
             "io500 run: ior-easy-write: no ^tasks",
         ),
         ("2 total task", "1 total task", "io500 run: mdtest-easy-write: no was launched"),
-        ('print("\\n[OK]")', 'print("ERROR: Configuration hash")', "io500 verify: no ^\\[OK\\];"),
+        ("os.mkdir(folder)", LEFT, "io500 removed: 1 lines, not 0;"),
         ("{2:>15.6f}", "{2:>15.6f}", None),
     ],
 )
