@@ -254,14 +254,14 @@ AGAIN = ("app", "results", "./own.yaml", "out", "--cooked")
 
 
 def complaints(captured):
-    """But that programs of tests are scripts."""
-    lines = captured.readouterr().err.splitlines(keepends=True)
-    return "".join(line for line in lines if "is no program of ELF" not in line)
+    """But that programs of tests are scripts, and what all parts have in common."""
+    lines = captured.readouterr().err.splitlines()
+    return [line for line in lines if not re.search("is no program of ELF| J [(]k=2[)]", line)]
 
 
 def test_each_part_has_its_energy(place, capfd):
     code, lines = run()
-    assert (code, complaints(capfd)) == (0, "")
+    assert (code, complaints(capfd)) == (0, [])
     assert {key: line["performance"] for key, line in lines.items()} == {
         "one": 5,
         "two": 20,
@@ -280,6 +280,25 @@ def test_each_part_has_its_energy(place, capfd):
     assert lines["two"]["start"] >= lines["one"]["start"]
     cooked.load(["own.cooked.jsonl"])
     assert not list(Path().glob("joulemark-own-*"))
+
+
+def test_all_parts_together_are_told(place, capfd):
+    _, lines = run()
+    both = lines["both"]
+    said = capfd.readouterr().err
+    assert f"joulemark: own both, way: 12.5 op/s, {5e4 / both['energy_j']:.4g} op/kJ, " in said
+    assert f", {both['energy_j']:.1f} J +- {both['energy_uncertainty_j']:.1f} J (k=2)\n" in said
+    assert "own one, way" not in said and "own all, way" not in said
+
+
+def test_an_estimate_is_told_and_no_energy_is_not_told(place, monkeypatch, capfd):
+    place("estimated=0", "estimated=1")
+    run()
+    assert " J (k=2), estimated by a model\n" in capfd.readouterr().err
+    shutil.rmtree("out")
+    monkeypatch.delenv("JOULEMARK_SOCKET")
+    run()
+    assert "joulemark: own both, way: 12.5 op/s\n" in capfd.readouterr().err
 
 
 def test_sampling_is_from_before_the_program_until_after_it(place):
@@ -426,7 +445,8 @@ def io500(place, old="", new=""):
 
 def test_io500_has_a_score_and_joules_of_each_part(place, capfd):
     code, lines = io500(place)
-    assert (code, complaints(capfd)) == (0, "")
+    said = capfd.readouterr().err
+    assert code == 0 and "no energy" not in said
     assert len(lines) == 15 and {line["variant"] for line in lines.values()} == {"POSIX"}
     assert lines["score"]["performance"] == 4.5
     assert lines["score"]["operations"] == pytest.approx(4.5 * 12 * 0.1)
@@ -436,6 +456,9 @@ def test_io500_has_a_score_and_joules_of_each_part(place, capfd):
     assert lines["files"]["operations"] == 7 * 2000 * 0.5
     assert lines["find"]["operations"] == 2000 * 0.5
     assert lines["find"]["manifest"]["version"].startswith("02091cf254d8")
+    for key, unit in (("score", "4.5 score·s/s"), ("blocks", "2 GiB/s"), ("files", "2000 op/s")):
+        assert f"io500 {key}, POSIX: {unit}, " in said
+    assert f", {32e3 / lines['blocks']['energy_j']:.4g} GiB/kJ, " in said
     assert all(line["energy_uncertainty_j"] > 0 for line in lines.values())
     each_j = [line["energy_j"] for key, line in lines.items() if "-" in key or key == "find"]
     assert len(each_j) == 12 and lines["score"]["energy_j"] == pytest.approx(sum(each_j))

@@ -49,6 +49,7 @@ then
 else exec "$@"; fi"""
 RUN = "run.json"
 DAY_S = 86400
+GIB = 2**30
 LATEST_S = 1e11  # since 1970: what a date can be
 SILENCE_S = 60.0  # of who has an input
 
@@ -113,8 +114,22 @@ def _report(app: App, folder: Path, cooked: str | None) -> int:
     if not lines:
         raise UserError(f"{folder}: no phase that has figures has run: see its *.err")
     outside.put(lines, cooked)
+    output.tell([_told(one) for one in ran.sums if one["verified"]])
     output.tell([f"{app.name} {one}; reported without performance" for one in failures])
     return 1 if failures else 0
+
+
+def _told(line: dict) -> str:
+    """A result of several parts, at a glance: storage's people count in GiB and kJ."""
+    scale, unit = (GIB, "GiB") if line["unit"] == "B/s" else (1, line["unit"].rpartition("/")[0])
+    rate = f"{line['performance'] / scale:.4g} {unit}/s"
+    name = f"{line['benchmark']} {line['kernel']}, {line['variant']}"
+    if not line["energy_j"]:
+        return f"{name}: {rate}"
+    joules, error = line["energy_j"], line["energy_uncertainty_j"]
+    model = ", estimated by a model" if line["estimated"] else ""
+    efficiency = f"{1e3 * line['operations'] / scale / joules:.4g} {unit}/kJ"
+    return f"{name}: {rate}, {efficiency}, {joules:.1f} J +- {error:.1f} J (k=2){model}"
 
 
 # -- a run ---------------------------------------------------------------------------------------
@@ -245,6 +260,7 @@ class _Run:
         self.ranks, self.nodes = told["ranks"], told["nodes"]
         self.names = {**self.settings, "ranks": str(self.ranks), "nodes": str(self.nodes)}
         self.names["folder"] = told["folder"]
+        self.sums: list[dict] = []  # lines of several parts together
         app.check(self.names)
 
     def results(self, group: list[Phase]) -> tuple[list[dict], list[str]]:
@@ -261,7 +277,9 @@ class _Run:
             found, wrong = self._measured(phase, wrote)
             values += [(phase, wrote, *one) for one in found]
             failures += [f"{phase.name}: {one}" for one in wrong]
-        return [self._line(*one, not failures) for one in values], failures
+        lines = [self._line(*one, not failures) for one in values]
+        self.sums += [line for line, one in zip(lines, values) if len(one[-1].parts) > 1]
+        return lines, failures
 
     def _measured(
         self, phase: Phase, wrote: _Wrote
