@@ -421,3 +421,62 @@ SPOIL = """\
          size: 1, operations: 1, operation: op}
     checks: [{lines: 1}]
 """
+
+
+#: What h5bench 675c86d writes and says, by its h5bench_patterns/h5bench_write.c and h5bench_read.c
+#: (github.com/hpc-io/h5bench), with two ranks.
+H5BENCH = """\
+#!{python}
+import h5py, numpy, re, sys
+config = dict(line.split("=") for line in open(sys.argv[1]).read().splitlines())
+particles, steps, ranks = int(config["DIM_1"]), int(config["TIMESTEPS"]), 2
+i = numpy.arange(particles)
+if config["IO_OPERATION"] == "WRITE":
+    z = (i.astype("f4") / numpy.float32(particles)) * numpy.float32(37)
+    values = dict(id_1=i.astype("i4"), id_2=(2 * i).astype("f4"), z=z, pz=2 * z)
+    for name in ("x", "y", "px", "py"):
+        values[name] = numpy.random.random(particles).astype("f4")
+    with h5py.File(sys.argv[2], "w") as file:
+        for step in range(steps):
+            for name, value in values.items():
+                file["Timestep_%d/%s" % (step, name)] = numpy.tile(value, ranks)
+        {spoil}
+    print("Total number of ranks: 2\\nObserved completion time: 0.500 s")
+else:
+    print("Total number of ranks: 2\\nObserved read completion time: 0.250 s")
+"""
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("", None),
+        ('file["Timestep_0/id_1"][0] = 1', "id_1"),
+        ('file["Timestep_1/id_2"][1999] = 0', "id_2"),
+        ('file["Timestep_0/pz"][1000] = 5', "pz"),
+        ('file["Timestep_1/x"][1500] = 5', "x"),
+        ('del file["Timestep_3"]', "Timestep_3"),
+    ],
+)
+def test_h5benchs_wrong_bytes_are_seen(tmp_path, monkeypatch, spoil, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for name in ("h5bench_write", "h5bench_read"):
+        Path(name).write_text(H5BENCH.format(python=sys.executable, spoil=spoil or "pass"))
+        Path(name).chmod(0o755)
+    words = ("--set", "particles=1000", "--ranks", "2", "--launcher", "env")
+    assert run(str(APPS / "h5bench.yaml"), *words) == (1 if said else 0)
+    rates = {line["kernel"]: line["performance"] for line in lines()}
+    due = 1000 * 4 * 2 * 32
+    assert rates == (
+        {"write": None, "read": None} if said else {"write": 2 * due, "read": 4 * due}
+    )
+    assert said is None or said in Path("out/compare.err").read_text()
+
+
+def test_h5benchs_ranks_are_joined(tmp_path, monkeypatch, capsys):
+    test_h5benchs_wrong_bytes_are_seen(tmp_path, monkeypatch, "", None)
+    told = json.loads(Path("out/run.json").read_text())
+    Path("out/run.json").write_text(json.dumps({**told, "ranks": 3}))
+    assert cli.main(["app", "results", str(APPS / "h5bench.yaml"), "out"]) == 1
+    assert "h5bench write: no ^Total number of ranks: {ranks}$;" in capsys.readouterr().err
