@@ -349,6 +349,20 @@ def test_results_are_read_again_in_another_zone(place, monkeypatch):
     time.tzset()
 
 
+def test_nodes_are_summed_with_their_errors(place):
+    _, before = run()
+    for name in ("samples", "energy"):
+        shutil.copy(f"out/run.{name}.0", f"out/run.{name}.1")
+    told = json.loads(Path("out/run.json").read_text())
+    Path("out/run.json").write_text(json.dumps({**told, "nodes": 2}))
+    assert cli.main([*AGAIN, "again.cooked.jsonl"]) == 0
+    lines = map(json.loads, Path("again.cooked.jsonl").read_text().splitlines())
+    for line in lines:
+        for key in ("energy_j", "energy_uncertainty_j"):
+            assert line[key] == pytest.approx(2 * before[line["kernel"]][key])
+        assert line["region_seconds"] == before[line["kernel"]]["region_seconds"]
+
+
 def test_parts_of_nodes_that_did_not_tell_have_no_energy(place, capsys):
     run()
     shutil.copy("out/run.samples.0", "out/run.samples.1")
