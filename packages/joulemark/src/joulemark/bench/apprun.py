@@ -124,12 +124,12 @@ def _told(line: dict) -> str:
     scale, unit = (GIB, "GiB") if line["unit"] == "B/s" else (1, line["unit"].rpartition("/")[0])
     rate = f"{line['performance'] / scale:.4g} {unit}/s"
     name = f"{line['benchmark']} {line['kernel']}, {line['variant']}"
-    if not line["energy_j"]:
+    if line["energy_j"] is None:
         return f"{name}: {rate}"
     joules, error = line["energy_j"], line["energy_uncertainty_j"]
     model = ", estimated by a model" if line["estimated"] else ""
-    efficiency = f"{1e3 * line['operations'] / scale / joules:.4g} {unit}/kJ"
-    return f"{name}: {rate}, {efficiency}, {joules:.1f} J +- {error:.1f} J (k=2){model}"
+    efficiency = f", {1e3 * line['operations'] / scale / joules:.4g} {unit}/kJ" if joules else ""
+    return f"{name}: {rate}{efficiency}, {joules:.1f} J +- {error:.1f} J (k=2){model}"
 
 
 # -- a run ---------------------------------------------------------------------------------------

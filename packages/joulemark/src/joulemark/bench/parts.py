@@ -13,6 +13,8 @@ from pathlib import Path
 
 from joulemark.bench.outside import Energy
 
+#: k=2 of what is anywhere within one.
+WITHIN_A_BOUND = 2 / math.sqrt(3)
 _UJ = 1e-6
 _DECIMALS = re.compile(r"\.(\d+)$")
 #: The sampler's first line: both clocks at one moment.
@@ -141,6 +143,17 @@ class _Sample:
     estimated: bool
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """By a node in a part, with the error of its instruments (k=2), and its borders' bound."""
+
+    joules: float
+    instrument_j: float
+    border_j: float
+    seconds: float
+    estimated: bool
+
+
 class Curve:
     """A node's energy over a run, which never falls; what is between samples is interpolated."""
 
@@ -170,20 +183,18 @@ class Curve:
             raise PartsError("the node was not sampled from its start to its end")
         return cut
 
-    def of(self, part: Part) -> Energy:
-        """Its error is the instrument's, and all that may have been drawn beside its borders."""
+    def of(self, part: Part) -> _Drawn:
+        """Its borders' error is all that may have been drawn on their other side."""
         start, end = self._within(part.start), self._within(part.end)
         joules = max(0.0, self.at_j(end.middle_s) - self.at_j(start.middle_s))
         earliest, latest = self._around(start.least_s)[0], self._around(end.most_s)[1]
         begun, ended = self._around(start.most_s)[1], self._around(end.least_s)[0]
         most_j = latest.energy_j - earliest.energy_j
         least_j = max(0.0, ended.energy_j - begun.energy_j)
-        return Energy(
-            joules=joules,
-            error=_instrument_j(earliest, latest) + max(most_j - joules, joules - least_j),
-            seconds=max(0.0, end.middle_s - start.middle_s),
-            estimated=latest.estimated,
-        )
+        border_j = max(most_j - joules, joules - least_j)
+        seconds = max(0.0, end.middle_s - start.middle_s)
+        instrument_j = _instrument_j(earliest, latest)
+        return _Drawn(joules, instrument_j, border_j, seconds, latest.estimated)
 
 
 def _instrument_j(first: _Sample, last: _Sample) -> float:
@@ -212,12 +223,15 @@ def _samples(text: str) -> Iterable[_Sample]:
 
 
 def energy_of(curves: list[Curve], parts: Iterable[Part]) -> Energy:
-    """The sum over nodes and parts; errors add up, for the nodes' instruments are alike."""
-    parts = list(parts)
-    found = [curve.of(part) for part in parts for curve in curves]
+    """The sum over nodes and parts. Instruments are alike, and stamps the same on all nodes: their
+    errors add up; those of several parts' borders are anywhere within their bounds."""
+    found = [[curve.of(part) for curve in curves] for part in parts]
+    every = [one for nodes in found for one in nodes]
+    bounds_j = [sum(one.border_j for one in nodes) for nodes in found]
     return Energy(
-        joules=sum(one.joules for one in found),
-        error=sum(one.error for one in found),
-        seconds=sum(part.end.middle_s - part.start.middle_s for part in parts),
-        estimated=any(one.estimated for one in found),
+        joules=sum(one.joules for one in every),
+        error=sum(one.instrument_j for one in every)
+        + min(sum(bounds_j), WITHIN_A_BOUND * math.hypot(*bounds_j)),
+        seconds=sum(max(one.seconds for one in nodes) for nodes in found),
+        estimated=any(one.estimated for one in every),
     )
