@@ -15,7 +15,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { VERSION = 1, APPLICATION = 0x4a4d4653 /* JMFS */ };
+enum { VERSION = 2, APPLICATION = 0x4a4d4653 /* JMFS */ };
 
 // user_version and application_id are the two above. ino, uint64_t, is kept as int64_t.
 // folder: its objects are `count` from `first` on; digest: of them, without atime_ns; whole 0: not
@@ -25,7 +25,8 @@ enum { VERSION = 1, APPLICATION = 0x4a4d4653 /* JMFS */ };
 static const char SCHEMA[] =
     "CREATE TABLE scan(root BLOB NOT NULL, began_ns INTEGER NOT NULL, seconds REAL NOT NULL,"
     " folders INTEGER NOT NULL, names INTEGER NOT NULL, objects INTEGER NOT NULL,"
-    " denied INTEGER NOT NULL, failed INTEGER NOT NULL, mounts INTEGER NOT NULL,"
+    " denied INTEGER NOT NULL, failed INTEGER NOT NULL, moved INTEGER NOT NULL,"
+    " mounts INTEGER NOT NULL,"
     " energy_uj INTEGER, energy_error_uj INTEGER, estimated INTEGER);"
     "CREATE TABLE folder(ino INTEGER PRIMARY KEY, parent INTEGER NOT NULL, name BLOB NOT NULL,"
     " whole INTEGER NOT NULL, digest INTEGER NOT NULL, first INTEGER NOT NULL,"
@@ -40,13 +41,16 @@ static const char SCHEMA[] =
 static const char FAST[] = "PRAGMA page_size=16384; PRAGMA journal_mode=OFF;"
                            "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE";
 
-enum statement { PUT_FOLDER, PUT_OBJECT, PUT_SCAN, STATEMENTS };
+enum statement { PUT_FOLDER, FILL_FOLDER, PUT_OBJECT, PUT_SCAN, STATEMENTS };
 
 static const char *const SQL[STATEMENTS] = {
     // a folder that moves meanwhile may be read twice: the first time counts
     [PUT_FOLDER] = "INSERT OR IGNORE INTO folder VALUES(?, ?, ?, ?, ?, ?, ?)",
+    // unless it had gone from where it was seen first
+    [FILL_FOLDER] = "UPDATE folder SET parent = ?2, name = ?3, whole = ?4, digest = ?5, first = ?6,"
+                    " count = ?7 WHERE ino = ?1 AND NOT whole AND count = 0",
     [PUT_OBJECT] = "INSERT INTO object VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [PUT_SCAN] = "INSERT INTO scan VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+    [PUT_SCAN] = "INSERT INTO scan VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
 };
 
 struct database {
@@ -153,8 +157,8 @@ struct database *database_begin(const char *path) {
     return NULL;
 }
 
-static bool put_folder(struct database *database, const struct found *found) {
-    sqlite3_stmt *statement = database->statements[PUT_FOLDER];
+static bool put_folder(struct database *database, enum statement which, const struct found *found) {
+    sqlite3_stmt *statement = database->statements[which];
     const struct folder *folder = found->folder;
     const struct folder *parent = folder ? folder->parent : NULL;
     const char *name = folder ? folder->name : "";
@@ -165,7 +169,7 @@ static bool put_folder(struct database *database, const struct found *found) {
     sqlite3_bind_blob(statement, 3, name, (int)strlen(name), SQLITE_STATIC);
     for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
         sqlite3_bind_int64(statement, 4 + i, values[i]);
-    return step(database, PUT_FOLDER);
+    return step(database, which);
 }
 
 static bool put_object(struct database *database, const struct found *found,
@@ -186,7 +190,10 @@ static bool put_object(struct database *database, const struct found *found,
 }
 
 bool database_take(struct database *database, const struct found *found, struct scan *scan) {
-    if (!put_folder(database, found))
+    if (!put_folder(database, PUT_FOLDER, found))
+        return false;
+    const bool is_new = sqlite3_changes(database->file);
+    if (!is_new && !put_folder(database, FILL_FOLDER, found))
         return false;
     if (!sqlite3_changes(database->file))
         return true;
@@ -198,15 +205,16 @@ bool database_take(struct database *database, const struct found *found, struct 
             return false;
         scan->objects += !again;
     }
-    scan->folders += found->folder != NULL;
+    scan->folders += is_new && found->folder;
     scan->names += found->count;
     return true;
 }
 
 static bool put_scan(struct database *database, const struct scan *scan) {
     sqlite3_stmt *statement = database->statements[PUT_SCAN];
-    const uint64_t counts[] = {scan->folders,      scan->names,        scan->objects,
-                               scan->tally.denied, scan->tally.failed, scan->tally.mounts};
+    const struct tally *tally = &scan->tally;
+    const uint64_t counts[] = {scan->folders, scan->names,  scan->objects, tally->denied,
+                               tally->failed, tally->moved, tally->mounts};
     sqlite3_bind_blob(statement, 1, scan->root, (int)strlen(scan->root), SQLITE_STATIC);
     sqlite3_bind_int64(statement, 2, scan->began_ns);
     sqlite3_bind_double(statement, 3, scan->seconds);

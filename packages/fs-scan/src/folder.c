@@ -255,17 +255,34 @@ static bool is_same(const struct tree *tree, const struct folder *folder, int fd
            what.stx_dev_major == tree->device_major && what.stx_dev_minor == tree->device_minor;
 }
 
+// The folder that it was listed in is in its place, and has the name no more.
+static bool is_removed(const struct tree *tree, const struct folder *folder) {
+    if (!folder->parent)
+        return false;
+    char *way = way_to(folder->parent);
+    const int fd = open_way(tree->root, way);
+    free(way);
+    struct statx what;
+    const bool removed = fd >= 0 && is_same(tree, folder->parent, fd) &&
+                         statx(fd, folder->name, AT_SYMLINK_NOFOLLOW, STATX_INO, &what) &&
+                         errno == ENOENT;
+    if (fd >= 0)
+        close(fd);
+    return removed;
+}
+
 struct found *folder_read(const struct tree *tree, struct folder *folder, struct tally *tally) {
     char *way = way_to(folder);
-    struct found *found = NULL;
+    struct found *found = found_new(folder);
     const int fd = open_way(tree->root, way);
     if (fd < 0 && !is_gone(errno)) {
         count_error(tree, way, "", errno, tally);
-        found = found_new(folder);
         found->whole = false;
     } else if (fd >= 0 && is_same(tree, folder, fd)) {
-        found = found_new(folder);
         read_names(tree, way, fd, found, tally);
+    } else {
+        found->whole = false; // whatever was in it may be elsewhere by now
+        tally->moved += !is_removed(tree, folder);
     }
     if (fd >= 0)
         close(fd);

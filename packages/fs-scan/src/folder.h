@@ -41,6 +41,7 @@ struct found {
 struct tally {
     uint64_t denied; // folders that we may not read
     uint64_t failed; // and those that could not be read for another reason
+    uint64_t moved;  // and those that were elsewhere, or below what was, when their turn came
     uint64_t mounts; // others' file systems, left out
 };
 
@@ -56,7 +57,7 @@ struct folder *folder_new(struct folder *parent, const char *name, uint64_t ino)
 // Lets go of it, and of those above that nobody holds.
 void folder_release(struct folder *folder);
 
-// Reads all of the folder. NULL: it is gone.
+// Reads all of the folder; one that is not in its place is not whole, and without objects.
 struct found *folder_read(const struct tree *tree, struct folder *folder, struct tally *tally);
 
 // The root alone, as an object without a name; NULL: errno says why.

@@ -67,9 +67,9 @@ static void print(const struct scan *scan) {
     const struct tally *tally = &scan->tally;
     printf("{\"folders\": %" PRIu64 ", \"names\": %" PRIu64 ", \"objects\": %" PRIu64,
            scan->folders, scan->names, scan->objects);
-    printf(", \"denied\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"mounts\": %" PRIu64,
-           tally->denied, tally->failed, tally->mounts);
-    printf(", \"seconds\": %.6f}\n", scan->seconds);
+    printf(", \"denied\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"moved\": %" PRIu64, tally->denied,
+           tally->failed, tally->moved);
+    printf(", \"mounts\": %" PRIu64 ", \"seconds\": %.6f}\n", tally->mounts, scan->seconds);
 }
 
 // `root` is given to the database, and freed.
@@ -106,7 +106,11 @@ static int scan_into(const char *path, struct scan *scan, unsigned threads) {
     if (!ok)
         return EXIT_TROUBLE;
     print(scan);
-    return scan->tally.denied + scan->tally.failed ? EXIT_UNREAD : EXIT_SUCCESS;
+    const struct tally *tally = &scan->tally;
+    if (tally->moved)
+        fprintf(stderr, "fs-scan: folders that moved before they could be read: %" PRIu64 "\n",
+                tally->moved);
+    return tally->denied + tally->failed + tally->moved ? EXIT_UNREAD : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv) {

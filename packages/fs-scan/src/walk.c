@@ -67,6 +67,7 @@ static struct folder *pop(struct walk *walk) {
 static void add_tally(struct tally *sum, const struct tally *one) {
     sum->denied += one->denied;
     sum->failed += one->failed;
+    sum->moved += one->moved;
     sum->mounts += one->mounts;
 }
 
@@ -78,11 +79,9 @@ static void *read_folders(void *context) {
         pthread_mutex_unlock(&walk->lock);
         struct found *found = folder_read(walk->tree, folder, &tally);
         pthread_mutex_lock(&walk->lock);
-        if (found) {
-            push_folders(walk, folder, found);
-            pthread_cond_broadcast(&walk->work);
-            enqueue(walk, found);
-        }
+        push_folders(walk, folder, found);
+        pthread_cond_broadcast(&walk->work);
+        enqueue(walk, found);
         folder_release(folder);
         if (--walk->unread == 0) {
             pthread_cond_broadcast(&walk->work);

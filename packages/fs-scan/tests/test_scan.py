@@ -138,7 +138,11 @@ class Scan(unittest.TestCase):
         changing.start()
         try:
             for _ in range(8):
-                self.scan()
+                ended, out, said = self.run_it("--threads", 4, self.root, self.database)
+                told = json.loads(out)
+                self.assertEqual((told["denied"], told["failed"]), (0, 0))
+                self.assertEqual(ended, 1 if told["moved"] else 0)
+                self.assertEqual(len(said.splitlines()), ended, said)
         finally:
             enough.set()
             changing.join()
@@ -303,6 +307,47 @@ class Scan(unittest.TestCase):
         kept = "SELECT count(*), count(DISTINCT ino) FROM folder"
         ((rows, folders),) = self.ask(kept)
         self.assertEqual(rows, folders)
+
+    def test_what_is_below_a_folder_that_moves_meanwhile_is_not_whole(self) -> None:
+        process = self.waiting()
+        for number in range(40):
+            (self.folder / "tree" / str(number)).rename(self.folder / "tree" / f"to{number}")
+        out, said = process.communicate(timeout=LIMIT_S)
+        told = json.loads(out)
+        self.assertGreater(told["moved"], 0)
+        self.assertIn(f"that moved before they could be read: {told['moved']}\n", said)
+        self.assertEqual(self.ask("SELECT moved FROM scan"), [(told["moved"],)])
+        listed = "SELECT count(*) FROM object WHERE mode & 0xf000 = 0x4000"
+        self.assertEqual(self.ask(listed), self.ask("SELECT count(*) FROM folder WHERE ino"))
+
+    def test_what_was_removed_meanwhile_did_not_move(self) -> None:
+        process = self.waiting()
+        for number in range(40):
+            (self.folder / "tree" / str(number) / "child").rmdir()
+        out, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(json.loads(out)["moved"], 0)
+
+    def test_moved_folders_alone_are_exit_status_one(self) -> None:
+        top, to = self.folder / "tree" / "top", self.folder / "tree" / "to"
+        for number in range(200):
+            (top / str(number)).mkdir(parents=True)
+            for name in range(10):
+                (top / str(number) / str(name)).touch()
+        for _ in range(50):  # until it is met between the listing of `top` and the last in it
+            self.database.unlink(missing_ok=True)
+            with self.start("--threads", 1, self.root, self.database) as process:
+                while not (self.beside() or self.database.exists()):
+                    pass
+                top.rename(to)
+                out, said = process.communicate(timeout=LIMIT_S)
+            top, to = to, top
+            if moved := json.loads(out)["moved"]:
+                line = f"fs-scan: folders that moved before they could be read: {moved}\n"
+                self.assertEqual((process.returncode, said), (1, line))
+                unread = self.ask("SELECT count(*) FROM folder WHERE NOT whole AND count = 0")
+                self.assertEqual(unread, [(moved,)])
+                return
+        self.fail("no scan met a folder that moved")
 
     def test_one_scan_at_a_time(self) -> None:
         self.waiting()

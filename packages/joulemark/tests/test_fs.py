@@ -103,7 +103,7 @@ def test_a_scan_is_shown(there):
     assert told["objects"] == len(once)
     assert told["size_bytes"] == sum(row[FIELD["size"]] for row in once.values())
     assert told["names_per_second"] == pytest.approx(told["names"] / told["scan_seconds"])
-    assert (told["denied"], told["failed"], told["mounts"]) == (0, 0, 0)
+    assert [told[name] for name in ("denied", "failed", "moved", "mounts")] == [0] * 4
     assert told["energy_j"] is None and told["estimated"] is None
     assert "not measured" in there.out("sizes", "a.db", "--by", "scan")
 
@@ -545,7 +545,7 @@ def test_other_files_are_no_databases(there):
     for name, said in (
         ("text", "text: file is not a database"),
         ("foreign.db", "foreign.db: is no database of `joulemark fs scan`"),
-        ("later.db", "later.db: is of fs-scan's version 99, not 1"),
+        ("later.db", "later.db: is of fs-scan's version 99, not 2"),
         ("none.db", "none.db: no such file: make it by `joulemark fs scan"),
     ):
         for words in (["sizes", name], ["list", name], ["diff", name]):

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from joulemark import units
 from joulemark.errors import UsageError, UserError
 
-APPLICATION, VERSION = 0x4A4D4653, 1
+APPLICATION, VERSION = 0x4A4D4653, 2
 BLOCK_BYTES = 512
 ABOVE_ROOT = 0  # the folder in which the root lies
 KINDS = {
@@ -56,7 +56,7 @@ class Scan:
     @property
     def unread(self) -> int:
         """Folders, and entries of folders, that could not be read."""
-        return self.told["denied"] + self.told["failed"]
+        return self.told["denied"] + self.told["failed"] + self.told["moved"]
 
     def rows(self, sql: str, *values: object) -> sqlite3.Cursor:
         try:

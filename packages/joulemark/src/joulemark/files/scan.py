@@ -20,7 +20,7 @@ NOT_READ = 1
 HEADS = ["Folder", "Scanned", "Folders", "Names", "Size", "Seconds", "Names/s", "Joules"]
 HEADS += ["+-", "J/million"]
 COLUMNS = ("root", "began", "folders", "names", "objects", "size_bytes", "denied", "failed")
-COLUMNS += ("mounts", "scan_seconds", "names_per_second", "energy_j", "energy_error_j")
+COLUMNS += ("moved", "mounts", "scan_seconds", "names_per_second", "energy_j", "energy_error_j")
 COLUMNS += ("estimated", "energy_per_name_j")
 
 
@@ -117,7 +117,8 @@ def _record(scan: Scan) -> dict:
     )
     seconds, names = told["seconds"], told["names"]
     values = (scan.root_text, scan.began, told["folders"], names, told["objects"])
-    values += (database.summed(*sums), told["denied"], told["failed"], told["mounts"], seconds)
+    values += (database.summed(*sums), told["denied"], told["failed"], told["moved"])
+    values += (told["mounts"], seconds)
     values += (names / seconds if seconds else None, energy_j, error_j)
     values += (None if told["estimated"] is None else bool(told["estimated"]),)
     values += (None if energy_j is None else energy_j / names,)
@@ -150,6 +151,9 @@ def notes(scans: list[Scan], records: list[dict]) -> list[str]:
             found.append(
                 f"{scan.root_text}: {scan.unread} could not be read: it is not all there."
             )
+        if scan.told["moved"]:
+            moved = f"{scan.told['moved']} folders moved before they could be read"
+            found.append(f"{scan.root_text}: {moved}: scan once more.")
         if scan.told["mounts"]:
             found.append(f"{scan.root_text}: {scan.told['mounts']} mounts were left out.")
     if any(one["energy_j"] is None for one in records):
