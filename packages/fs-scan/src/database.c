@@ -115,13 +115,18 @@ static bool lock_partial(struct database *database) {
     return !ftruncate(database->lock, 0) || fail(database, strerror(errno));
 }
 
-// A file that may not become so large is an error of its writing.
+// A file that may not become so large is an error of its writing. Who ignores a signal, as nohup
+// does, has asked for that.
 static void heed_signals(void) {
     signal(SIGXFSZ, SIG_IGN);
-    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                  SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2};
     const struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before;
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
 }
 
 static bool begin(struct database *database) {

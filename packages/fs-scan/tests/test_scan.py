@@ -8,6 +8,7 @@ usage: test_scan.py PROGRAM [TEST...]"""
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -27,6 +28,9 @@ from trees import COLUMNS, State, Tree, settled, state
 LIMIT_S = 60
 NOBODY = 65534
 TREES = 12
+ENDING = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
+ENDING += [signal.SIGPIPE, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2]
+NO_CORE = resource.RLIMIT_CORE, (0, 0)
 DEEP, NAME = 60, b"n" * 200  # its way is longer than the kernel takes at once
 
 
@@ -187,7 +191,8 @@ class Scan(unittest.TestCase):
     def use_a_copy(self) -> None:
         """That anybody may run."""
         program = self.folder / "fs-scan"
-        shutil.copy2(self.program, program)
+        if not program.exists():
+            shutil.copy2(self.program, program)
         self.program = str(program)
 
     def test_closed_folders_are_counted(self) -> None:
@@ -277,16 +282,16 @@ class Scan(unittest.TestCase):
         self.scan()
         self.assertEqual((self.state(), self.beside()), (state(self.root), []))
 
-    def waiting(self) -> subprocess.Popen:
+    def waiting(self, **options) -> subprocess.Popen:
         """A scan of 40 folders, a child in each, that is under way for as long as nobody reads
         what it complains of."""
         self.use_a_copy()
         for number in range(40):
             folder = self.folder / "tree" / str(number)
-            (folder / "child").mkdir(parents=True)
+            (folder / "child").mkdir(parents=True, exist_ok=True)
             for closed in range(20):
-                (folder / f"{closed}{'n' * 200}").mkdir(mode=0)
-        options = {} if os.geteuid() else {"user": NOBODY, "group": NOBODY}
+                (folder / f"{closed}{'n' * 200}").mkdir(mode=0, exist_ok=True)
+        options |= {} if os.geteuid() else {"user": NOBODY, "group": NOBODY}
         self.folder.chmod(0o777)
         process = self.start("--threads", 1, self.root, self.database, **options)
         self.addCleanup(process.communicate)
@@ -308,6 +313,15 @@ class Scan(unittest.TestCase):
         ((rows, folders),) = self.ask(kept)
         self.assertEqual(rows, folders)
 
+    def test_a_folder_that_comes_again_is_read_there(self) -> None:
+        process = self.waiting()
+        for number in range(0, 40, 2):
+            into = self.folder / "tree" / str(number + 1) / "inside"
+            (self.folder / "tree" / str(number)).rename(into)
+        process.communicate(timeout=LIMIT_S)
+        read = "SELECT DISTINCT whole FROM folder JOIN object USING(ino)"
+        self.assertEqual(self.ask(f"{read} WHERE object.name = x'{b'inside'.hex()}'"), [(1,)])
+
     def test_what_is_below_a_folder_that_moves_meanwhile_is_not_whole(self) -> None:
         process = self.waiting()
         for number in range(40):
@@ -315,6 +329,7 @@ class Scan(unittest.TestCase):
         out, said = process.communicate(timeout=LIMIT_S)
         told = json.loads(out)
         self.assertGreater(told["moved"], 0)
+        self.assertLessEqual(told["moved"], 21)  # those of one folder: `tree` is in its place
         self.assertIn(f"that moved before they could be read: {told['moved']}\n", said)
         self.assertEqual(self.ask("SELECT moved FROM scan"), [(told["moved"],)])
         listed = "SELECT count(*) FROM object WHERE mode & 0xf000 = 0x4000"
@@ -322,8 +337,8 @@ class Scan(unittest.TestCase):
 
     def test_what_was_removed_meanwhile_did_not_move(self) -> None:
         process = self.waiting()
-        for number in range(40):
-            (self.folder / "tree" / str(number) / "child").rmdir()
+        for below in (self.folder / "tree").glob("*/*"):
+            below.rmdir()
         out, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual(json.loads(out)["moved"], 0)
 
@@ -356,12 +371,24 @@ class Scan(unittest.TestCase):
         self.assertEqual(len(self.beside()), 1)
 
     def test_a_scan_that_is_ended_leaves_nothing(self) -> None:
-        process = self.waiting()
-        self.assertEqual(len(self.beside()), 1)
-        process.terminate()
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, -signal.SIGTERM)
-        self.assertEqual((self.beside(), self.database.exists()), ([], False))
+        for number in ENDING:
+            with self.subTest(number.name):
+                process = self.waiting(preexec_fn=lambda: resource.setrlimit(*NO_CORE))
+                self.assertEqual(len(self.beside()), 1)
+                process.send_signal(number)
+                process.communicate(timeout=LIMIT_S)
+                self.assertEqual(process.returncode, -number)
+                self.assertEqual((self.beside(), self.database.exists()), ([], False))
+
+    def test_a_scan_heeds_no_signal_that_its_caller_ignores(self) -> None:
+        for number in (signal.SIGHUP, signal.SIGINT):
+            with self.subTest(number.name):
+                ignore = functools.partial(signal.signal, number, signal.SIG_IGN)
+                process = self.waiting(preexec_fn=ignore)
+                process.send_signal(number)
+                process.communicate(timeout=LIMIT_S)
+                self.assertEqual((process.returncode, self.database.exists()), (1, True))
+                self.database.unlink()
 
     # ---- what cannot be ----
 
