@@ -103,15 +103,35 @@ static bool may_replace(const struct database *database) {
            fail(database, "is there, and no database of fs-scan: name another file");
 }
 
+// A file of ours alone, under one name.
+static bool is_own(const struct stat *file) {
+    return S_ISREG(file->st_mode) && file->st_nlink == 1 && file->st_uid == geteuid();
+}
+
+static bool is_empty_or_sqlite(int fd) {
+    static const char magic[] = "SQLite format 3"; // with its NUL
+    char header[sizeof magic];
+    const ssize_t size = pread(fd, header, sizeof header, 0);
+    return !size || (size == sizeof header && !memcmp(header, magic, sizeof magic));
+}
+
 // What a scan that was killed has left is taken over; one that is under way has it locked.
 static bool lock_partial(struct database *database) {
-    database->lock = open(partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (database->lock < 0)
-        return fail(database, strerror(errno));
+    static const char foreign[] = "DATABASE.partial is there, and no scan's: remove it";
+    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    database->lock = open(partial, flags, S_IRUSR | S_IWUSR);
     struct stat mine, there;
-    if (flock(database->lock, LOCK_EX | LOCK_NB) || fstat(database->lock, &mine) ||
-        stat(partial, &there) || mine.st_ino != there.st_ino)
+    if (database->lock < 0 || fstat(database->lock, &mine))
+        return fail(database, errno == ELOOP ? foreign : strerror(errno));
+    if (!is_own(&mine))
+        return fail(database, foreign);
+    const bool is_locked = !flock(database->lock, LOCK_EX | LOCK_NB);
+    if (!is_locked && errno != EWOULDBLOCK)
+        return fail(database, strerror(errno));
+    if (!is_locked || stat(partial, &there) || mine.st_ino != there.st_ino)
         return fail(database, "another scan writes it");
+    if (!is_empty_or_sqlite(database->lock))
+        return fail(database, foreign);
     return !ftruncate(database->lock, 0) || fail(database, strerror(errno));
 }
 
@@ -141,7 +161,8 @@ static bool begin(struct database *database) {
     snprintf(mark, sizeof mark, "PRAGMA user_version=%d; PRAGMA application_id=%d", VERSION,
              APPLICATION);
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(partial, &database->file, flags, NULL) != SQLITE_OK)
+    // NFS makes of flock what SQLite would lock itself: ours is enough
+    if (sqlite3_open_v2(partial, &database->file, flags, "unix-none") != SQLITE_OK)
         return complain(database);
     if (!execute(database, FAST) || !execute(database, mark) || !execute(database, "BEGIN") ||
         !execute(database, SCHEMA))

@@ -8,6 +8,7 @@ usage: test_scan.py PROGRAM [TEST...]"""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -186,7 +187,7 @@ class Scan(unittest.TestCase):
         self.database.parent.mkdir()
         self.database.parent.chmod(0o777)
         self.use_a_copy()
-        return tree, {} if os.geteuid() else {"user": NOBODY, "group": NOBODY}
+        return tree, nobody()
 
     def use_a_copy(self) -> None:
         """That anybody may run."""
@@ -278,9 +279,38 @@ class Scan(unittest.TestCase):
 
     def test_what_a_killed_scan_left_is_taken_over(self) -> None:
         Tree(self.root, 6).change(20)
-        (self.folder / "scan.db.partial").write_bytes(b"half a database" * 9999)
+        (self.folder / "scan.db.partial").write_bytes(b"SQLite format 3\0" + b"half" * 9999)
         self.scan()
         self.assertEqual((self.state(), self.beside()), (state(self.root), []))
+
+    def test_what_no_scan_left_is_not_touched(self) -> None:
+        os.mkdir(self.root)
+        partial, other = self.folder / "scan.db.partial", self.folder / "other"
+        magic = b"SQLite format 3\0"
+        other.write_bytes(magic)
+        for make in (
+            lambda: partial.write_bytes(b"of a user, and longer than a header"),
+            lambda: os.link(other, partial),
+            lambda: partial.symlink_to(other),
+            lambda: os.mkfifo(partial),
+            lambda: (partial.write_bytes(magic), os.chown(partial, NOBODY, NOBODY)),
+        )[: None if os.geteuid() == 0 else -1]:
+            make()
+            before = os.lstat(partial)
+            self.scan(3)
+            said = f"fs-scan: {self.database}: DATABASE.partial is there, and no scan's"
+            self.assertEqual(self.said, f"{said}: remove it\n")
+            after = os.lstat(partial)
+            self.assertEqual((after.st_ino, after.st_size), (before.st_ino, before.st_size))
+            partial.unlink()
+        self.assertEqual((other.read_bytes(), self.database.exists()), (magic, False))
+
+    def test_its_lock_is_the_only_one(self) -> None:
+        """On NFS SQLite's own would meet it."""
+        self.waiting()
+        with self.beside()[0].open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.assertRaises(OSError, fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def waiting(self, **options) -> subprocess.Popen:
         """A scan of 40 folders, a child in each, that is under way for as long as nobody reads
@@ -291,7 +321,7 @@ class Scan(unittest.TestCase):
             (folder / "child").mkdir(parents=True, exist_ok=True)
             for closed in range(20):
                 (folder / f"{closed}{'n' * 200}").mkdir(mode=0, exist_ok=True)
-        options |= {} if os.geteuid() else {"user": NOBODY, "group": NOBODY}
+        options |= nobody()
         self.folder.chmod(0o777)
         process = self.start("--threads", 1, self.root, self.database, **options)
         self.addCleanup(process.communicate)
@@ -366,7 +396,7 @@ class Scan(unittest.TestCase):
 
     def test_one_scan_at_a_time(self) -> None:
         self.waiting()
-        self.scan(3)
+        self.scan(3, **nobody())
         self.assertEqual(self.said, f"fs-scan: {self.database}: another scan writes it\n")
         self.assertEqual(len(self.beside()), 1)
 
@@ -419,6 +449,11 @@ class Scan(unittest.TestCase):
                 self.assertEqual((ended, out), (status, ""))
                 self.assertIn(part, said)
         self.assertFalse((self.folder / "new.db").exists())
+
+
+def nobody() -> dict:
+    """How to be one without rights."""
+    return {} if os.geteuid() else {"user": NOBODY, "group": NOBODY}
 
 
 def bytes_of(word: object) -> bytes:
