@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -261,12 +262,53 @@ static bool sync_folder(const struct database *database) {
     return ok;
 }
 
+// Whoever might read the one before, and nobody else, may read this one.
+static bool take_over_rights(struct database *database) {
+    struct stat before;
+    if (stat(database->path, &before))
+        return errno == ENOENT;
+    mode_t mode = before.st_mode & ACCESSPERMS;
+    if (fchown(database->lock, (uid_t)-1, before.st_gid))
+        mode &= ~(mode_t)S_IRWXG; // it would be another group's
+    if (fchown(database->lock, before.st_uid, (gid_t)-1))
+        errno = 0; // only root may give files away
+    return !fchmod(database->lock, mode);
+}
+
+// SQLite would play back what an earlier database of this name had left.
+static bool remove_journals(const struct database *database) {
+    static const char *const ends[] = {"-journal", "-wal", "-shm"};
+    char path[PATH_MAX + sizeof "-journal"];
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(path, sizeof path, "%s%s", database->path, ends[i]);
+        if (unlink(path) && errno != ENOENT)
+            return false;
+    }
+    return true;
+}
+
+// A signal that came between would remove what is whole, or another scan's.
+static bool put_in_place(const struct database *database) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const bool ok = !rename(partial, database->path);
+    const int error = errno;
+    if (ok)
+        *partial = '\0';
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return ok;
+}
+
 bool database_commit(struct database *database, const struct scan *scan) {
     if (!put_scan(database, scan) || !execute(database, "COMMIT"))
         return false;
-    if (fsync(database->lock) || rename(partial, database->path) || !sync_folder(database))
+    if (!take_over_rights(database) || fsync(database->lock) || !remove_journals(database) ||
+        !put_in_place(database))
         return fail(database, strerror(errno));
-    *partial = '\0';
+    if (!sync_folder(database)) // it is there, if no power fails
+        fail(database, strerror(errno));
     return true;
 }
 

@@ -248,6 +248,47 @@ class Scan(unittest.TestCase):
         self.assertEqual(self.said, f"fs-scan: {self.database}: disk I/O error\n")
         self.assertEqual((self.database.read_bytes(), self.beside()), (before, []))
 
+    def test_who_may_read_it(self) -> None:
+        os.mkdir(self.root)
+        before = os.umask(0)
+        self.addCleanup(os.umask, before)
+        self.scan()
+        self.assertEqual(self.database.stat().st_mode, stat.S_IFREG | 0o600)
+        self.database.chmod(0o640)
+        if not os.geteuid():
+            os.chown(self.database, 1, 2)
+        was = self.database.stat()
+        self.scan()
+        now = self.database.stat()
+        self.assertNotEqual(was.st_ino, now.st_ino)
+        for name in ("st_mode", "st_uid", "st_gid"):
+            self.assertEqual(getattr(now, name), getattr(was, name))
+
+    def test_another_group_s_rights_are_not_given(self) -> None:
+        if os.geteuid():
+            self.skipTest("files of others are root's to make")
+        _, options = self.closed()
+        self.scan(**options)
+        self.database.chmod(0o664)
+        os.chown(self.database, NOBODY, 1)
+        self.scan(**options)
+        self.assertEqual(self.database.stat().st_mode, stat.S_IFREG | 0o604)
+
+    def test_what_an_earlier_database_left_is_not_played_back(self) -> None:
+        os.mkdir(self.root)
+        left = [self.folder / f"scan.db{end}" for end in ("-journal", "-wal", "-shm")]
+        for path in left:
+            path.write_bytes(b"of before")
+        self.scan()
+        self.assertEqual([path for path in left if path.exists()], [])
+
+    def test_a_folder_that_cannot_be_synced_is_told(self) -> None:
+        _, options = self.closed()
+        self.database.parent.chmod(0o333)
+        ended, out, said = self.run_it(self.root, self.database, **options)
+        self.assertEqual((ended, said), (0, f"fs-scan: {self.database}: Permission denied\n"))
+        self.assertEqual(self.ask("SELECT names FROM scan"), [(json.loads(out)["names"],)])
+
     def test_a_full_disk_is_told(self) -> None:
         if os.geteuid():
             self.skipTest("mounts need root")
