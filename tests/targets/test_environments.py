@@ -30,7 +30,8 @@ machine, here = os.environ["MACHINE"], os.uname()
 platform.machine = lambda: machine
 os.uname = lambda: os.uname_result((*here[:4], machine))
 """
-CLUSTER = ("joulemark-slurm", "joulemark", "joulemark-templates", "benchkit", "joulemark-suite")
+CLUSTER = ("joulemark-slurm", "joulemark", "joulemark-templates", "fs-scan", "benchkit")
+CLUSTER += ("joulemark-suite",)
 USER_SPECS = "import spack.environment as e; print(*map(str, e.active_environment().user_specs))"
 
 
