@@ -55,10 +55,18 @@ volume spread
   type cluster/distribute
   subvolumes {names}
 end-volume
+{shards}
 volume {volume}
   type debug/io-stats
   option count-fop-hits on
   option latency-measurement on
+  subvolumes {below}
+end-volume
+"""
+SHARDS = """\
+volume shards
+  type features/shard
+  option shard-block-size {size}
   subvolumes spread
 end-volume
 """
@@ -91,16 +99,24 @@ class Brick(Peer):
 
 
 class Mount(Peer):
-    """One client; it counts what is done through it alone."""
+    """One client; it counts what is done through it alone. shard: after so many bytes of a file
+    the next ones may lie on another brick."""
 
-    def __init__(self, bricks: list[Brick], place: Path, folder: Path) -> None:
+    def __init__(
+        self, bricks: list[Brick], place: Path, folder: Path, shard: str | None = None
+    ) -> None:
         self.place = place
         self.log_file = folder / f"{place.name}.log"
         self.volume_file = folder / f"{place.name}.vol"
         names = " ".join(one.name for one in bricks)
         self.volume_file.write_text(
             "".join(REMOTE.format(name=one.name, port=one.port) for one in bricks)
-            + CLIENT.format(names=names, volume=VOLUME)
+            + CLIENT.format(
+                names=names,
+                volume=VOLUME,
+                shards=SHARDS.format(size=shard) if shard else "",
+                below="shards" if shard else "spread",
+            )
         )
         place.mkdir(parents=True, exist_ok=True)
 

@@ -24,7 +24,7 @@ current_state: {}
 state_history:
  - [ 1796099207, CONNECTING ]
 mdc.lustre-MDT0000-mdc-ff148287cadfa000.state=
-current_state: FULL
+current_state: {}
 state_history:
  - [ 1796099207, FULL ]
 """
@@ -63,6 +63,7 @@ def put(tree, name, value):
 
 def answers(monkeypatch, **by_second_word):
     def ask(*words):
+        assert words[1] != "get_param" or words[2:] == ("osc.*.state", "mdc.*.state")
         return Answer(0, by_second_word[words[1]]) if words[-1] != "/mnt/mdt" else Answer(22)
 
     monkeypatch.setattr(storage_checks, "ask", ask)
@@ -89,12 +90,24 @@ def test_what_a_client_tells_its_servers(tree, said, has_session, value):
     assert all(value in one.value and "jobid_var=session" in one.fix for one in found)
 
 
-@pytest.mark.parametrize(("state", "is_found"), [("FULL", 0), ("IDLE", 0), ("DISCONN", 1)])
-def test_a_server_that_is_away(tree, monkeypatch, state, is_found):
+@pytest.mark.parametrize("state", ["FULL", "IDLE", "DISCONN"])
+@pytest.mark.parametrize("of_mdt", ["FULL", "CONNECTING"])
+def test_a_server_that_is_away(tree, monkeypatch, state, of_mdt):
     """What an MDS has of its OSTs is no client's."""
-    answers(monkeypatch, get_param=STATES.format(state))
-    found = [(one.where, one.value) for one in storage_checks.servers(None)]
-    assert found == [(f"lustre-OST0000-{CLIENT}", f"{state}: not connected")] * is_found
+    answers(monkeypatch, get_param=STATES.format(state, of_mdt))
+    found = {one.where: one.value for one in storage_checks.servers(None)}
+    ost, mdt = f"lustre-OST0000-{CLIENT}", "lustre-MDT0000-mdc-ff148287cadfa000"
+    assert found == {
+        **({ost: "DISCONN: not connected"} if state == "DISCONN" else {}),
+        **({mdt: "CONNECTING: not connected"} if of_mdt == "CONNECTING" else {}),
+    }
+
+
+def test_one_that_is_switched_off_is_told_once(tree, monkeypatch):
+    answers(monkeypatch, get_param=STATES.format("NEW", "FULL"))
+    put(tree, f"osc/lustre-OST0000-{CLIENT}/active", 0)
+    (found,) = storage_checks.servers(None)
+    assert found.where.endswith("/active")
 
 
 def test_an_ost_that_is_switched_off(tree, monkeypatch):
@@ -116,6 +129,7 @@ def test_an_ost_that_is_switched_off(tree, monkeypatch):
     ],
 )
 def test_calls_under_way(tree, numbers, value):
+    put(tree, "osc/other-OST0000-osc-ff148287cadfb000/max_rpcs_in_flight", 16)
     for ost, number in enumerate(numbers):
         put(tree, f"osc/lustre-OST000{ost}-{CLIENT}/max_rpcs_in_flight", number)
     found = list(storage_checks.calls(None))

@@ -25,6 +25,8 @@ OBDS:
 2: lustre-OST0002_UUID ACTIVE
 3: lustre-OST0003_UUID ACTIVE
 4: lustre-OST0004_UUID ACTIVE
+5: lustre-OST0005_UUID ACTIVE
+6: lustre-OST0006_UUID ACTIVE
 """
 DF = """\
 UUID                   1K-blocks        Used   Available Use%  Mounted on
@@ -33,6 +35,8 @@ lustre-OST0000_UUID      2003564           0     2003564   0%  /mnt/lustre[OST:0
 lustre-OST0001_UUID : Cannot send after transport endpoint shutdown
 lustre-OST0002_UUID      2003564           0        1000  99%  /mnt/lustre[OST:2]
 lustre-OST0003_UUID      2003564           0     2003564   0%  /mnt/lustre[OST:3]
+lustre-OST0005_UUID : Connection timed out
+lustre-OST0006_UUID      2003564           0     2003564   0%  /mnt/lustre[OST:6] D
 
 filesystem_summary:      4007128           0     4007128   0%  /mnt/lustre
 """
@@ -40,9 +44,10 @@ LFS = """\
 #!/bin/sh
 case "$*" in
     "osts "*) cat osts ;;
-    "df --lazy "*) cat df ;;
+    "df --lazy "*) cat df; exit 110 ;;
     "setstripe --stripe-count 1 --stripe-index 3 "*) echo "no such OST" >&2; exit 3 ;;
-    "setstripe --stripe-count "*) for path; do :; done; : >"$path" ;;
+    "setstripe --stripe-count "*) for path; do :; done; echo "$5" >"$path" ;;
+    "getstripe --stripe-index "*) case $3 in *OST0006) echo 0 ;; *) cat "$3" ;; esac ;;
     "getname "*) echo "lustre-ff1d723889eae800 $2" ;;
     *) exit 9 ;;
 esac
@@ -125,7 +130,7 @@ def test_a_round_that_met_anothers_load_accuses_nobody():
 def test_a_transfer_tells_its_seconds_and_empties_its_file(tmp_path, n_bytes):
     path = tmp_path / "file"
     path.touch()
-    words = [sys.executable, "-m", "joulemark.storage.transfer", path, str(n_bytes)]
+    words = [sys.executable, "-I", transfer.__file__, path, str(n_bytes)]
     seconds = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
     assert set(seconds) == {"write_s", "read_s"} and min(seconds.values()) > 0
     assert path.stat().st_size == 0
@@ -156,6 +161,16 @@ def test_a_transfer_of_another_place_is_found(tmp_path, monkeypatch):
         transfer.transfer(path, 2 * transfer.TRANSFER)
 
 
+def test_no_file_of_the_folder_where_it_runs_is_its_python(tmp_path, monkeypatch):
+    """A user's own folder, and `io rpcs` is root's."""
+    (tmp_path / "json.py").write_text("raise SystemExit('another json')\n")
+    path = tmp_path / "file"
+    path.touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert set(rounds.transferred(path, 4096, 60)) == {"write_s", "read_s"}
+
+
 def test_why_there_is_none(tmp_path):
     assert rounds.transferred(tmp_path / "none", 4096, 60) == "No such file or directory"
 
@@ -170,6 +185,8 @@ def test_osts_that_cannot_be_measured_are_named(lustre):
     assert missing == {
         "lustre-OST0001": "is INACTIVE",
         "lustre-OST0004": "does not answer",
+        "lustre-OST0005": "Connection timed out",
+        "lustre-OST0006": "takes no new files: one for it came to lie on OST 0",
         "lustre-OST0002": "has room for 1024000 bytes",
     }
 

@@ -75,6 +75,18 @@ def let_come() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
+def ended(child: subprocess.Popen, limit_s: float) -> bool:
+    """Waits for it, then kills it; False: it does not even die, as who waits in the kernel for a
+    file system's server that is away."""
+    for kill, wait_s in ((False, limit_s), (True, PATIENCE_S)):
+        if kill:
+            child.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(wait_s)
+            return True
+    return False
+
+
 def end_group(leader: subprocess.Popen) -> None:
     """A process that began a session of its own, with all that it has begun."""
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,15 +18,16 @@ TRIES, PAUSE_S = 25, 0.2  # to make one, and to remove what tasks still write to
 
 
 @contextlib.contextmanager
-def made(within: str, name: str) -> Iterator[Path]:
-    """`joulemark-NAME-...` in that folder; signals wait while it is made and removed."""
+def made(within: str, name: str, limit_s: float | None = None) -> Iterator[Path]:
+    """`joulemark-NAME-...` in that folder; signals wait while it is made and removed. limit_s: for
+    its removal, on file systems that may hang."""
     with ending.deferred():
         folder = _make(within, f"joulemark-{name}-")
         try:
             with ending.deferred(False):
                 yield folder
         finally:
-            _remove(folder)
+            _remove(folder) if limit_s is None else _remove_within(folder, limit_s)
 
 
 def _make(within: str, prefix: str, tries: int = TRIES) -> Path:
@@ -44,4 +46,16 @@ def _remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(PAUSE_S)
+    _tell(folder)
+
+
+def _remove_within(folder: Path, limit_s: float) -> None:
+    """By a process that may be left behind."""
+    nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # of ours held
+    child = subprocess.Popen(["rm", "-rf", "--", folder], **nothing)
+    if not ending.ended(child, limit_s) or child.returncode:
+        _tell(folder)
+
+
+def _tell(folder: Path) -> None:
     output.tell([f"{folder}: could not be removed: remove it"])

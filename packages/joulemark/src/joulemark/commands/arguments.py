@@ -62,11 +62,15 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
 def add_rounds(parser: argparse.ArgumentParser) -> None:
     """--size, --rounds and --limit, of what writes and reads files in rounds."""
     parser.add_argument(
-        "--size", type=_size, default="256m", metavar="BYTES", help="of a round (default: 256m)"
+        "--size", type=_size, default="256m", metavar="BYTES", help="of a file (default: 256m)"
     )
     parser.add_argument("--rounds", type=_rounds, default=3, metavar="N", help="default: 3")
     parser.add_argument(
-        "--limit", type=seconds, default=300.0, metavar="S", help="of a round (default: 300 s)"
+        "--limit",
+        type=seconds,
+        default=300.0,
+        metavar="S",
+        help="of a file, each round (default: 300 s)",
     )
 
 

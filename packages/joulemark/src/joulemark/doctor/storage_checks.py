@@ -48,14 +48,16 @@ def servers(site: Site) -> Iterator[Finding]:
     """What waits for a server that is away hangs; only root may ask for the connections."""
     del site
     said = ask("lctl", "get_param", "osc.*.state", "mdc.*.state").out if LUSTRE.exists() else ""
+    off = {path.parent.name for path in LUSTRE.glob("osc/*/active") if _read(path) == "0"}
     for name, state in STATE.findall(said):
-        if state not in WELL and "-osc-MDT" not in name:
+        if state not in WELL and "-osc-MDT" not in name and name not in off:
             fix = "see whether its server and network are up; until then who needs it waits"
             yield Finding("lustre", WARNING, name, f"{state}: not connected", fix)
-    for path in sorted(LUSTRE.glob("osc/*/active")):
-        if OST.fullmatch(path.parent.name) and _read(path) == "0":
-            fix = f"lctl set_param osc.{path.parent.name}.active=1, where it is well again"
-            yield Finding("lustre", WARNING, str(path), "0: files on it cannot be read", fix)
+    for name in sorted(off):
+        if OST.fullmatch(name):
+            fix = f"lctl set_param osc.{name}.active=1, where it is well again"
+            value = "0: files on it cannot be read"
+            yield Finding("lustre", WARNING, f"{LUSTRE}/osc/{name}/active", value, fix)
 
 
 def calls(site: Site) -> Iterator[Finding]:
@@ -75,7 +77,7 @@ def calls(site: Site) -> Iterator[Finding]:
         if least != most:
             lower = [ost for ost, number in of_osts.items() if number < most]
             value = f"{least} to {most}: {len(lower)} OSTs have fewer, such as {lower[0]}"
-            yield Finding("lustre", WARNING, where, value, fix)
+            yield Finding("lustre", WARNING, where, value, f"unless their pools differ: {fix}")
         elif most < LEAST_CALLS:
             value = f"{most}: Lustre's own default is {LEAST_CALLS}"
             yield Finding("lustre", WARNING, where, value, fix)

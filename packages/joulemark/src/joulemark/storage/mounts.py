@@ -30,6 +30,7 @@ from joulemark import output
 from joulemark.storage.work import Work
 
 GLUSTER, NFS = ("fuse.glusterfs",), ("nfs", "nfs4")
+SHARD = "64MB"  # of volumes that do not say (xlators/features/shard)
 NOT_COUNTED = "its volume does not count: `gluster volume profile VOLUME start`"
 LEAST_LIFE_S = 60.0
 ANSWER_S = 5.0  # a mount hangs while its server does
@@ -212,14 +213,33 @@ def gluster(name: str, place: Path) -> Counted:
 
 def gluster_away(place: Path) -> Iterator[str]:
     """Bricks that a mounted volume's client has no connection to, SERVER:SUBVOLUME."""
-    for layer in (place / ".meta/graphs/active").iterdir():
-        options = layer / "options"
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            if (layer / "type").read_text().strip() != "protocol/client":
-                continue
-            if not re.search(r"^connected = 1$", (layer / "private").read_text(), re.M):
-                server, name = (options / f"remote-{what}" for what in ("host", "subvolume"))
-                yield f"{server.read_text().strip()}:{name.read_text().strip()}"
+    for layer in _layers(place, "protocol/client"):
+        if not re.search(r"^connected = 1$", (layer / "private").read_text(), re.M):
+            yield ":".join(_option(layer, f"remote-{what}", "?") for what in ("host", "subvolume"))
+
+
+def gluster_shard(place: Path) -> int | None:
+    """Bytes of a file that are together on a brick; None: all are."""
+    for layer in _layers(place, "features/shard"):
+        found = re.fullmatch(r"(\d+)([KMGT]?)B?", _option(layer, "shard-block-size", SHARD))
+        return int(found[1]) << 10 * " KMGT".index(found[2] or " ") if found else 1
+    return None
+
+
+def _layers(place: Path, kind: str) -> Iterator[Path]:
+    """None where the mount shows a part of its volume alone."""
+    with contextlib.suppress(FileNotFoundError):
+        for layer in (place / ".meta/graphs/active").iterdir():
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                if (layer / "type").read_text().strip() == kind:
+                    yield layer
+
+
+def _option(layer: Path, name: str, default: str) -> str:
+    try:
+        return (layer / "options" / name).read_text().strip()
+    except OSError:
+        return default
 
 
 def _text(name: str, folder: int) -> str:

@@ -8,16 +8,18 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemark import ending, layout, progress
 from joulemark.errors import UsageError
+from joulemark.storage import targets, transfer
 
-SPARE = 1.05
 MIB = 1 << 20
 KINDS = ("write", "read")
+REMOVAL_S = 30.0
 
 
 @dataclass
@@ -32,10 +34,15 @@ class Measured:
         return statistics.median(self.rates[kind]) if self.rates[kind] else None
 
 
+def removal_s(options: argparse.Namespace) -> float:
+    """For some empty files, of a file system that may hang."""
+    return min(options.limit, REMOVAL_S)
+
+
 def check_room(folder: Path, n_bytes: int) -> None:
     """UsageError: its file system has not that much."""
     free = shutil.disk_usage(folder).free
-    if free < SPARE * n_bytes:
+    if free < targets.SPARE * n_bytes:
         raise UsageError(f"--size: {n_bytes} bytes: its file system has room for {free}")
 
 
@@ -62,22 +69,27 @@ def measured(
 
 
 def transferred(path: Path, n_bytes: int, limit_s: float) -> dict[str, float] | str:
-    """joulemark.storage.transfer's seconds, or why there are none."""
-    words = [sys.executable, "-m", "joulemark.storage.transfer", path, str(n_bytes)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with ending.deferred(), subprocess.Popen(words, text=True, **pipes) as own:
-        try:
-            with ending.deferred(False):
-                said, complained = own.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            own.kill()
-            return f"not done within {limit_s:g} s"
-        except BaseException:
-            own.kill()
-            raise
-    if own.returncode:
-        return complained.strip().rpartition("\n")[2] or f"exit status {own.returncode}"
-    return json.loads(said)
+    """joulemark.storage.transfer's seconds, or why there are none. -I: nothing that lies in the
+    folder where we run is Python of ours."""
+    words = [sys.executable, "-I", transfer.__file__, path, str(n_bytes)]
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complained:
+        with ending.deferred():
+            own = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=complained)
+            try:
+                with ending.deferred(False):
+                    own.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                has_ended = ending.ended(own, 0)
+                return f"not done within {limit_s:g} s{'' if has_ended else ', nor to be ended'}"
+            except BaseException:
+                ending.ended(own, 0)
+                raise
+        said.seek(0)
+        complained.seek(0)
+        if own.returncode:
+            why = complained.read().strip().rpartition("\n")[2]
+            return why or f"exit status {own.returncode}"
+        return json.loads(said.read())
 
 
 def columns(one: Measured) -> dict:

@@ -21,9 +21,12 @@ def run(options: argparse.Namespace) -> int:
     """Prints the rates at each number; 1: one has failed."""
     if os.geteuid() != 0:
         raise UsageError("io rpcs: only root can set max_rpcs_in_flight: run it as root")
-    with ending.leaving(), workfolder.made(options.folder, "rpcs") as folder:
-        rounds.check_room(folder, options.size)
+    with (
+        ending.leaving(),
+        workfolder.made(options.folder, "rpcs", rounds.removal_s(options)) as folder,
+    ):
         path = targets.over_all(folder)
+        rounds.check_room(folder, options.size)
         with restored(parameters(folder)) as before:
 
             def set_number(number: str) -> Path:

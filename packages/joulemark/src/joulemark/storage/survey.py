@@ -13,9 +13,12 @@ from joulemark.storage.rounds import KINDS, Measured
 
 def run(options: argparse.Namespace) -> int:
     """Prints what each did; 1: one has failed, or is slower than the others."""
-    with ending.leaving(), workfolder.made(options.folder, "survey") as folder:
+    with (
+        ending.leaving(),
+        workfolder.made(options.folder, "survey", rounds.removal_s(options)) as folder,
+    ):
         rounds.check_room(folder, options.size)
-        files, missing = targets.files(folder, rounds.SPARE * options.size)
+        files, missing = targets.files(folder, options.size)
         found = rounds.measured(list(files), options, files.__getitem__)
     found.update({name: Measured(trouble=why) for name, why in missing.items()})
     return show(options, found)
@@ -56,6 +59,6 @@ def said(row: Mapping[str, str]) -> str:
 
 def notes(rows: Sequence[dict], share: float) -> list[str]:
     """What `slower` is."""
-    if not any(row["slower"] for row in rows):
+    if not any(said(row).startswith("slower") for row in rows):
         return []
     return [f"slower: in its best round below {share:g} of the median target's rate."]

@@ -12,8 +12,8 @@ EPILOG = """\
 Sweeps osc.*.max_rpcs_in_flight of this client (PRACE D9.3.3, figure 117), as root: a file over all
 OSTs is written by 1 MiB, to the disks, dropped from this node's memory, and read; all bytes are
 compared; in rounds, each at every number. At the end, also after Ctrl-C, the numbers are what they
-were, and the file is removed. Others who use FOLDER's file system on this node meanwhile have the
-swept number, too: use an idle node. What is best, `lctl set_param -P` on the MGS keeps.
+were, and the file is removed; SIGKILL leaves both. Who else uses FOLDER's file system on this node
+has the swept number meanwhile: use an idle node. `lctl set_param -P` on the MGS keeps the best.
 Exit: 0; 1 where a measurement failed, had wrong bytes, or took longer than --limit.
 
 examples:

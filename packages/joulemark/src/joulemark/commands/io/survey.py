@@ -14,8 +14,9 @@ brick of a GlusterFS (on each replica set), written by 1 MiB, to the disk, dropp
 memory, and read, one target after the other, in rounds; all bytes are compared. A target is named
 as slower where even its best round is below --slower of the median target's rate: a round that met
 another's load accuses nobody. What one task on one node can do is the most that is seen: of faster
-targets all are alike. Only a folder of our own in FOLDER is written to, and it is removed, also
-after Ctrl-C.
+targets all are alike. Reads may come from the servers' memory: a --size beyond it reads disks.
+Only a folder of our own in FOLDER is written to; it is removed, also after Ctrl-C, but where the
+file system hangs.
 Exit: 0; 1 where a target is slower, failed, had wrong bytes, or took longer than --limit.
 
 examples:
