@@ -5,10 +5,8 @@
 #include "bk_random.h"
 #include "io.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const uint64_t sizes_1[] = {64 << 20};
 static const uint64_t sizes_4[] = {1312500000};
@@ -72,15 +70,6 @@ static const struct bk_extra extras[] = {
                 .text = ""},
 };
 
-// A local file on its way to the shared folder, while the program goes on.
-struct flush {
-    struct io_trouble trouble;
-    pthread_t thread;
-    bool is_on_its_way;
-    char to[PATH_MAX + 32]; // "": there is none to be brought
-    uint64_t *words;        // of a transfer
-};
-
 struct work {
     struct io_trouble trouble; // first: io_case
     const struct io_variant *variant;
@@ -96,8 +85,8 @@ struct work {
     uint64_t *came;      // what a file holds
     bool is_shared, is_written;
     char path[PATH_MAX + 32];
-    struct flush flush; // of a local checkpoint
-    char device[2 * sizeof(((struct io_place *)NULL)->kind) + 1];
+    char to[PATH_MAX + 32]; // of a local checkpoint where it is brought; "": it is none
+    struct io_flush flush;
 };
 
 // ---- The program -------------------------------------------------------------------------------
@@ -135,17 +124,16 @@ static void make_steps(struct work *work, uint64_t count) {
 static void choose_file(struct work *work, enum kernel checkpoint) {
     const bool is_local = checkpoint == LOCAL;
     const char *folder = (is_local ? io_local() : io_place())->path;
-    char *to = work->flush.to;
     work->is_shared = checkpoint == SHARED;
     work->is_written = false;
     work->files = is_local ? &io_posix_files : work->variant->files;
-    to[0] = '\0';
+    work->to[0] = '\0';
     if (work->is_shared)
         snprintf(work->path, sizeof work->path, "%s/checkpoint", folder);
     else
         snprintf(work->path, sizeof work->path, "%s/checkpoint.%u", folder, bk_rank());
     if (is_local)
-        snprintf(to, sizeof work->flush.to, "%s/checkpoint.%u", io_place()->path, bk_rank());
+        snprintf(work->to, sizeof work->to, "%s/checkpoint.%u", io_place()->path, bk_rank());
 }
 
 // Of the call that begins at this word of a state.
@@ -174,49 +162,8 @@ static void move(struct work *work, enum io_access access, const char *path, uin
 
 static void remove_files(struct work *work) {
     io_remove_all(work->path, !work->is_shared || bk_rank() == 0, &work->trouble);
-    if (work->flush.to[0] != '\0')
-        io_remove_all(work->flush.to, true, &work->trouble);
-}
-
-static void *flush_file(void *context) {
-    struct work *work = context;
-    struct flush *flush = &work->flush;
-    struct io_trouble *trouble = &flush->trouble;
-    const struct io_interface *files = work->files;
-    struct io_file from = {.path = work->path}, to = {.path = flush->to};
-    if (!files->open(&from, IO_READ, false, false, trouble))
-        return NULL;
-    if (files->open(&to, IO_WRITE, false, false, trouble)) {
-        bool ok = true;
-        for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
-            const size_t bytes = words_at(work, at) * IO_WORD;
-            ok = files->read(&from, flush->words, bytes, at * IO_WORD, trouble) &&
-                 files->write(&to, flush->words, bytes, at * IO_WORD, trouble);
-        }
-        (void)files->sync(&to, trouble);
-        (void)files->close(&to, trouble);
-    }
-    (void)files->close(&from, trouble);
-    return NULL;
-}
-
-// Of a local checkpoint that is whole. A node that has no thread left does it at once.
-static void begin_flush(struct work *work) {
-    struct flush *flush = &work->flush;
-    if (flush->to[0] == '\0' || work->trouble.text[0] != '\0')
-        return;
-    flush->is_on_its_way = pthread_create(&flush->thread, NULL, flush_file, work) == 0;
-    if (!flush->is_on_its_way)
-        (void)flush_file(work);
-}
-
-static void end_flush(struct work *work) {
-    struct flush *flush = &work->flush;
-    if (flush->is_on_its_way)
-        (void)pthread_join(flush->thread, NULL);
-    flush->is_on_its_way = false;
-    if (work->trouble.text[0] == '\0')
-        work->trouble = flush->trouble;
+    if (work->to[0] != '\0')
+        io_remove_all(work->to, true, &work->trouble);
 }
 
 // ---- Kernels, and before them ------------------------------------------------------------------
@@ -230,13 +177,14 @@ static void run_checkpoints(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations * work->n_steps; i += work->every) {
         make_steps(work, work->every);
-        end_flush(work); // of the file that is written over
+        io_flush_end(&work->flush, &work->trouble); // of the file that is written over
         if (io_stopped(&work->trouble))
             return;
         move(work, IO_WRITE, work->path, work->now);
-        begin_flush(work);
+        if (work->to[0] != '\0')
+            io_flush_begin(&work->flush, &work->trouble);
     }
-    end_flush(work);
+    io_flush_end(&work->flush, &work->trouble);
     work->is_written = true;
 }
 
@@ -309,7 +257,7 @@ static struct bk_check verify(void *context, unsigned kernel) {
     if (kernel == STEPS)
         memcpy(work->came, work->now, work->n_words * IO_WORD);
     else if (!restarts(kernel)) { // of a local one what has come of it to the shared folder
-        const char *path = kernel == LOCAL ? work->flush.to : work->path;
+        const char *path = kernel == LOCAL ? work->to : work->path;
         forget(work, path);
         if (!io_stopped(&work->trouble))
             move(work, IO_READ, path, work->came);
@@ -339,10 +287,8 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, enum ke
         what.operations = (double)work->n_steps;
     if (kernel == LOCAL_RESTART)
         what.device = io_local()->kind;
-    if (kernel == LOCAL) { // whose file goes to both
-        snprintf(work->device, sizeof work->device, "%s+%s", io_local()->kind, io_place()->kind);
-        what.device = work->device;
-    }
+    if (kernel == LOCAL) // whose file goes to both
+        what.device = io_local_device();
     return io_measure(run, &what, of_kernels[kernel].run, work, kernel, verify);
 }
 
@@ -373,15 +319,8 @@ static bool goes_by_a_local_file(const struct bk_run *run) {
     return variant->files == &io_posix_files && (run->options->kernels & local_kernels) != 0;
 }
 
-// Beside each state a local one, where both are on one disk.
 static bool has_local_room(const struct bk_run *run, const struct work *work) {
-    struct stat local, shared;
-    const bool is_same = stat(io_local()->path, &local) == 0 &&
-                         stat(io_place()->path, &shared) == 0 && local.st_dev == shared.st_dev;
-    const double on_node = bk_team_maximum(bk_ranks() == 1 ? 1 : bk_rank_on_node() + 1);
-    const double files = on_node + (bk_team_maximum(is_same) > 0 ? bk_ranks() : 0);
-    return io_place_has_room(run, io_local(), work->n_words * IO_WORD,
-                             (double)work->room_bytes * files, files, 1,
+    return io_local_has_room(run, work->n_words * IO_WORD, (double)work->room_bytes, 1,
                              "bytes of a task's local file: --local has room for no more");
 }
 
@@ -416,7 +355,11 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         .came = bk_allocate((size_t)size),
     };
     work.halo = bk_allocate(work.n_halo * IO_WORD);
-    work.flush.words = bk_allocate(work.transfer * IO_WORD);
+    work.flush = (struct io_flush){.from = work.path,
+                                   .to = work.to,
+                                   .bytes = size,
+                                   .piece = work.transfer * IO_WORD,
+                                   .words = bk_allocate(work.transfer * IO_WORD)};
     const bool is_short =
         work.now == NULL || work.came == NULL || work.halo == NULL || work.flush.words == NULL;
     const char *trouble = bk_team_maximum(is_short) > 0 ? "out of memory: give smaller --sizes"
@@ -429,23 +372,13 @@ static const char *measure(struct bk_run *run, uint64_t size) {
 }
 
 static const char *begin(struct bk_run *run) {
-    const char *trouble = io_begin(run);
-    if (trouble == NULL && goes_by_a_local_file(run) &&
-        !io_local_make(run, run->options->texts[WITHIN]))
-        return BK_TOLD;
-    return trouble;
+    return io_local_begin(run, WITHIN, goes_by_a_local_file(run));
 }
 
 static bool check(struct bk_run *run) {
-    struct bk_options *options = run->options;
-    if (options->texts[WITHIN][0] == '\0') {
-        const uint32_t all = (1U << KERNELS) - 1;
-        if ((options->kernels & all) != all && (options->kernels & local_kernels) != 0)
-            return bk_refuse(run,
-                             "--kernels: local-checkpoint and local-restart need --local; give "
-                             "a folder of each node's own");
-        options->kernels &= ~local_kernels;
-    }
+    const struct bk_options *options = run->options;
+    if (!io_local_check(run, WITHIN, local_kernels, "local-checkpoint and local-restart"))
+        return false;
     if (words(run, TRANSFER) % IO_WORD != 0)
         return bk_refuse(run, "--transfer: %zu is no multiple of 8; give one",
                          words(run, TRANSFER));

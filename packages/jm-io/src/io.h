@@ -7,6 +7,7 @@
 
 #include <aio.h>
 #include <limits.h>
+#include <pthread.h>
 
 // ---- The place: place.c ----------------------------------------------------------------------
 
@@ -146,6 +147,42 @@ extern const struct io_interface io_posix_files;
 extern const struct io_variant io_posix, io_posix_async, io_mpi, io_mpi_async, io_mpi_io,
     io_mpi_io_async;
 
+// ---- By way of each node's own disk: flush.c ---------------------------------------------------
+
+// The kernels that need the option --local are left out where it has no text; refuses them by
+// their `names` where --kernels asks for them.
+bool io_local_check(const struct bk_run *run, unsigned option, uint32_t kernels, const char *names);
+
+// A pattern's `begin` that has --local: the place, and where it is used each node's own.
+const char *io_local_begin(struct bk_run *run, unsigned option, bool is_used);
+
+// Whether each task's local file of so many bytes has room beside those of the node's others, and
+// beside the shared ones where both are on one disk; as io_place_has_room. All ranks call it.
+bool io_local_has_room(const struct bk_run *run, uint64_t size, double bytes, unsigned dimensions,
+                       const char *elements);
+
+// Of files that go to both: "tmpfs+lustre".
+const char *io_local_device(void);
+
+// A local file on its way to the shared folder, while the program goes on.
+struct io_flush {
+    struct io_trouble trouble;
+    pthread_t thread;
+    bool is_on_its_way;
+    const char *from, *to;
+    uint64_t bytes;  // of the local file
+    uint64_t piece;  // of it, each moved by one call
+    uint64_t *words; // of a piece
+    // Where in the other file the piece is that begins here; NULL: likewise.
+    uint64_t (*place)(const void *context, uint64_t at);
+    const void *context;
+};
+
+// Of a file that is whole, unless there was trouble.
+void io_flush_begin(struct io_flush *flush, const struct io_trouble *trouble);
+// Waits for it, if it is on its way, and takes its trouble over.
+void io_flush_end(struct io_flush *flush, struct io_trouble *trouble);
+
 // ---- Contents: content.c -----------------------------------------------------------------------
 
 // Bytes of a word, and of the noise after which a task's transfers begin at its begin again.
@@ -198,6 +235,13 @@ struct io_block {
     unsigned aggregators; // ranks that gather for others
     uint64_t buffer;      // bytes that one gathers at a time
 };
+
+// Where in the array a row of the block begins, these counted from 0.
+static inline uint64_t io_block_row(const struct io_block *block, uint64_t row) {
+    const uint64_t i = block->first[0] + row / block->count[1];
+    const uint64_t j = block->first[1] + row % block->count[1];
+    return (i * block->whole[1] + j) * block->whole[2] + block->first[2];
+}
 
 // A task's cube of that edge, of an array that so many tasks have together; collective.c.
 struct io_block io_block_of(unsigned task, unsigned tasks, uint64_t edge);

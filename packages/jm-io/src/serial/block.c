@@ -10,13 +10,11 @@ bool io_block_by_rows(const struct io_block *block, const char *path, enum io_ac
     if (!files->open(&file, access, true, false, trouble))
         return false;
     bool ok = true;
-    for (uint64_t i = 0; i < block->count[0] && ok; i++)
-        for (uint64_t j = 0; j < block->count[1] && ok; j++) {
-            const uint64_t row = (block->first[0] + i) * block->whole[1] + block->first[1] + j;
-            const uint64_t at = (row * block->whole[2] + block->first[2]) * IO_WORD;
-            uint64_t *words = block->words + (i * block->count[1] + j) * block->count[2];
-            ok = io_move(files, &file, access, words, bytes, at, trouble);
-        }
+    for (uint64_t row = 0; row < block->count[0] * block->count[1] && ok; row++) {
+        uint64_t *words = block->words + row * block->count[2];
+        const uint64_t at = io_block_row(block, row) * IO_WORD;
+        ok = io_move(files, &file, access, words, bytes, at, trouble);
+    }
     if (access == IO_WRITE)
         ok &= files->sync(&file, trouble);
     return files->close(&file, trouble) && ok;
