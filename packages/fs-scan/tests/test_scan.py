@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -429,15 +430,14 @@ class Scan(unittest.TestCase):
 
     def test_moved_folders_alone_are_exit_status_one(self) -> None:
         top, to = self.folder / "tree" / "top", self.folder / "tree" / "to"
-        for number in range(200):
+        for number in range(8000):
             (top / str(number)).mkdir(parents=True)
-            for name in range(10):
-                (top / str(number) / str(name)).touch()
-        for _ in range(50):  # until it is met between the listing of `top` and the last in it
+        for tries in range(50):  # until it is met between the listing of `top` and the last in it
             self.database.unlink(missing_ok=True)
             with self.start("--threads", 1, self.root, self.database) as process:
                 while not (self.beside() or self.database.exists()):
                     pass
+                time.sleep(0.005 * tries)
                 top.rename(to)
                 out, said = process.communicate(timeout=LIMIT_S)
             top, to = to, top
