@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 2.0  # a launcher ends its tasks; then it is killed. Slurm's KillWait is longer
@@ -70,8 +70,24 @@ def deferred(are: bool = True) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def let_come() -> None:
-    """In a process that began where they were deferred."""
+@contextlib.contextmanager
+def child(
+    words: Sequence[object], end: Callable[[subprocess.Popen], object], **options
+) -> Iterator[subprocess.Popen]:
+    """A process of Popen's options. They wait while it begins, until we know whom to end; by what
+    ends us, or is raised meanwhile, end() ends it."""
+    with deferred():
+        begun = subprocess.Popen(words, preexec_fn=_let_come, **options)
+        try:
+            with deferred(False):
+                yield begun
+        except BaseException:
+            end(begun)
+            raise
+
+
+def _let_come() -> None:
+    """In a process that begins where they are deferred."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 

@@ -184,19 +184,12 @@ def _run_phase(
             for ending in ("out", "err")
         )
         streams = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": complained}
-        with ending.deferred():
-            try:
-                child = subprocess.Popen(
-                    command, start_new_session=True, preexec_fn=ending.let_come, env=env, **streams
-                )
-            except OSError as error:
-                raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
-            try:
-                with ending.deferred(False):
-                    status = child.wait()
-            except BaseException:
-                ending.end_group(child)
-                raise
+        options = {"start_new_session": True, "env": env, **streams}
+        try:
+            with ending.child(command, ending.end_group, **options) as child:
+                status = child.wait()
+        except OSError as error:
+            raise UserError(f"{command[0]}: {error.strerror}: see --launcher") from None
     if status:
         what = f"exit status {status}" if status > 0 else f"signal {-status}"
         output.tell([f"{app.name} {phase.name}: {what}: see {out / phase.name}.err"])

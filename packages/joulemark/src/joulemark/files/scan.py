@@ -79,15 +79,13 @@ def _measured(command: list[str]) -> Done:
 
 
 def _status_of(command: list[str]) -> int:
-    with ending.deferred():  # until we know whom to end
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=ending.let_come)
-        try:
-            with ending.deferred(False):
-                return child.wait()
-        except BaseException:
-            child.terminate()  # it removes what is not whole
-            child.wait()
-            raise
+    with ending.child(command, _end, stdout=subprocess.DEVNULL) as child:
+        return child.wait()
+
+
+def _end(child: subprocess.Popen) -> None:
+    child.terminate()  # it removes what is not whole
+    child.wait()
 
 
 def _keep(path: str, energy: regions.Energy) -> None:

@@ -73,23 +73,23 @@ def transferred(path: Path, n_bytes: int, limit_s: float) -> dict[str, float] | 
     folder where we run is Python of ours."""
     words = [sys.executable, "-I", transfer.__file__, path, str(n_bytes)]
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complained:
-        with ending.deferred():
-            own = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=complained)
-            try:
-                with ending.deferred(False):
-                    own.wait(limit_s)
-            except subprocess.TimeoutExpired:
-                has_ended = ending.ended(own, 0)
-                return f"not done within {limit_s:g} s{'' if has_ended else ', nor to be ended'}"
-            except BaseException:
-                ending.ended(own, 0)
-                raise
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": complained}
+        try:
+            with ending.child(words, _give_up, **pipes) as own:
+                own.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            more = ", nor to be ended" if own.returncode is None else ""
+            return f"not done within {limit_s:g} s{more}"
         said.seek(0)
         complained.seek(0)
         if own.returncode:
             why = complained.read().strip().rpartition("\n")[2]
             return why or f"exit status {own.returncode}"
         return json.loads(said.read())
+
+
+def _give_up(own: subprocess.Popen) -> None:
+    ending.ended(own, 0)
 
 
 def columns(one: Measured) -> dict:
