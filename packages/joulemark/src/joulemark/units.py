@@ -9,6 +9,8 @@ from collections.abc import Iterable
 NS_PER_S = 1_000_000_000
 UJ_PER_J = 1_000_000
 PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "μ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+#: what sizes of bytes end in, as users write them
+BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Within these bounds a number reads well under its column's prefix, as in PRACE's own tables.
 LEAST, FIVE_DIGITS, MOST = 0.1, 1e4, 1e7
 MANY = 300  # decimals: a number of no error has all

@@ -10,13 +10,12 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import keys
+from joulemark import keys, units
 from joulemark.bench import parts as parts_of
 from joulemark.errors import UsageError
 
 CHECKOUT = Path(__file__).parents[4] / "apps"
 SUFFIX = ".yaml"
-UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 #: What a text may name beside the settings: of the run.
 OF_RUN = ("folder", "ranks", "nodes")
 SETTING = re.compile(r"[\w./:+-]+")  # nothing that any program takes for two words
@@ -244,7 +243,7 @@ def product(text: str) -> float:
     factors = [_NUMBER.fullmatch(word.strip()) for word in text.split("*")]
     if not all(factors):
         raise FormatError(f"'{text}' is no product of numbers such as 4 * 256m")
-    return math.prod(float(one[1]) * UNITS[one[2].lower()] for one in factors)
+    return math.prod(float(one[1]) * units.BINARY[one[2].lower()] for one in factors)
 
 
 def _positive(text: str | None, factor: float = 1.0) -> float | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 
+from joulemark import units
+
 UNITS_NS = {
     one: seconds * 10**9 for one, seconds in zip("hdwy", (3600, 86_400, 604_800, 31_557_600))
 }
-UNITS_BYTES = {"": 1, **{one: 1 << 10 * power for power, one in enumerate("kmgt", 1)}}
 TIMES = ("mtime", "atime", "ctime")
 
 
@@ -40,4 +41,4 @@ def size(text: str) -> int:
     found = re.fullmatch("([0-9]{1,6})([kmgt]?)", text.lower())
     if not found:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 4k, 10m, 1g or 2t")
-    return int(found[1]) * UNITS_BYTES[found[2]]
+    return int(found[1]) * units.BINARY[found[2]]
