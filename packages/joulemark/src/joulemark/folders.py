@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -36,3 +37,14 @@ def replace(target: Path, draft: Path, content: bytes, like: Path, mode: int) ->
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+@functools.cache  # a directory server may have to be asked
+def owner_name(uid: int) -> str:
+    """Its number where it has no name here."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

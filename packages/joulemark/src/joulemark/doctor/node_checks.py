@@ -6,7 +6,6 @@ import ctypes
 import fnmatch
 import json
 import os
-import pwd
 import re
 import socket
 import stat
@@ -19,6 +18,7 @@ from pathlib import Path
 from joulemark import __version__
 from joulemark.doctor.finding import ERROR, WARNING, Finding
 from joulemark.doctor.site import Site, ask
+from joulemark.folders import owner_name
 
 OLD_S = 600
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
@@ -130,7 +130,7 @@ def sensors(site: Site) -> Iterator[Finding]:
         for counter in sorted(root.glob("*/energy_uj"))[:1]:
             if not _may(counter, uid, stat.S_IROTH, stat.S_IRUSR):
                 fix = "give joulemarkd CAP_DAC_READ_SEARCH (AmbientCapabilities= of its unit)"
-                value = f"{_mode(counter)}, not for {_name(uid)}"
+                value = f"{_mode(counter)}, not for {owner_name(uid)}"
                 yield Finding("sensors", ERROR, str(counter), value, fix)
 
 
@@ -182,8 +182,8 @@ def folders(site: Site) -> Iterator[Finding]:
             fix = "chmod go-w: other users can put records there"
             yield Finding("folders", ERROR, f"{key}: {path}", _mode(path), fix)
         if uid and not _may(path, uid, stat.S_IWOTH, stat.S_IWUSR):
-            fix = f"chown {_name(uid)}: joulemarkd cannot write there"
-            value = f"{_mode(path)}, owner {_name(path.stat().st_uid)}"
+            fix = f"chown {owner_name(uid)}: joulemarkd cannot write there"
+            value = f"{_mode(path)}, owner {owner_name(path.stat().st_uid)}"
             yield Finding("folders", ERROR, f"{key}: {path}", value, fix)
         if key == "state_dir" and _file_system(path) in NETWORK_FILE_SYSTEMS:
             fix = "keep the ledger on a local disk"
@@ -290,13 +290,6 @@ def _may(path: Path, uid: int, others: int, owners: int) -> bool:
 
 def _mode(path: Path) -> str:
     return f"mode {stat.S_IMODE(path.stat().st_mode):04o}"
-
-
-def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _file_system(path: Path) -> str:

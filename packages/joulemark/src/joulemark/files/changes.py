@@ -16,6 +16,7 @@ from joulemark.errors import UsageError, UserError
 from joulemark.files import database
 from joulemark.files import scan as scanning
 from joulemark.files.database import Scan
+from joulemark.folders import owner_name
 
 MOST_SHOWN = 100  # to people who say no --top
 MADE, REMOVED, CHANGED, MOVED = KINDS = ("made", "removed", "changed", "moved")
@@ -223,7 +224,7 @@ def _record(found: Changes, was: Row | None, now: Row | None) -> dict:
     path = database.text_of(found.after.path_of(*now[:2])) if now else path_before
     sizes = [one and one[PLACE["size"]] for one in (now, was)]
     values = (change, database.kind_of(last[MODE]), path, path_before, *sizes)
-    values += (database.user_name(last[PLACE["uid"]]), " ".join(what))
+    values += (owner_name(last[PLACE["uid"]]), " ".join(what))
     return dict(zip(COLUMNS, values))
 
 

@@ -147,18 +147,7 @@ def bytes_text(value: int) -> str:
     return units.rough(value, 0.0, "B") if value else "0 B"
 
 
-@functools.cache  # a directory server may have to be asked
-def user_name(uid: int) -> str:
-    """Its number where it has no name here."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-@functools.cache
+@functools.cache  # as folders.owner_name
 def group_name(gid: int) -> str:
     import grp
 

@@ -12,6 +12,7 @@ from joulemark import layout, output, progress
 from joulemark.errors import UsageError
 from joulemark.files import database
 from joulemark.files.database import BLOCK_BYTES, TYPE_OF_MODE, Scan
+from joulemark.folders import owner_name
 
 MOST_SHOWN = 100  # to people who say no --top
 BATCH = 10_000
@@ -87,7 +88,7 @@ def _record(scan: Scan, row: tuple) -> dict:
     folder, name, mode, size, blocks, uid, gid, mtime_ns, atime_ns = row
     path = database.text_of(scan.path_of(folder, name))
     values = (path, database.kind_of(mode), size, blocks * BLOCK_BYTES)
-    values += (database.user_name(uid), database.group_name(gid))
+    values += (owner_name(uid), database.group_name(gid))
     return dict(zip(COLUMNS, (*values, database.iso(mtime_ns), database.iso(atime_ns))))
 
 

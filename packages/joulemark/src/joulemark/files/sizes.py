@@ -12,6 +12,7 @@ from joulemark import layout, progress, units
 from joulemark.errors import UsageError
 from joulemark.files import database, scan
 from joulemark.files.database import BLOCK_BYTES, SIZES_SUMMED, TYPE_OF_MODE, Scan
+from joulemark.folders import owner_name
 
 KIB = 1 << 10
 #: a row's files are smaller than this, and not smaller than the one before
@@ -133,7 +134,7 @@ BY = {
         "File of", "size", lambda *_: _class_of("size", SIZES), _class_name(SIZES, _binary), FILES
     ),
     "age": By("Age", "age", _age_class, _class_name(DAYS, _days), FILES),
-    "owner": By("Owner", "owner", lambda *_: "uid", database.user_name),
+    "owner": By("Owner", "owner", lambda *_: "uid", owner_name),
     "group": By("Group", "group", lambda *_: "gid", database.group_name),
     "kind": By("Kind", "kind", lambda *_: TYPE_OF_MODE, database.kind_of),
 }
