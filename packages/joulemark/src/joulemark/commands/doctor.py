@@ -20,10 +20,9 @@ machine whose Slurm does not start: what it needs it reads from the files.
 Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
 checks: config daemon cores accounts privileges sensors gpus folders heaps clock-sync; lustre
-storage;
-plugin-version plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
-epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock,
-slurm-conf and alike: what measures a node is what measures others of its kind
+storage; plugin-version plugin-dir energy-type spank contain node-frequency job-gathering
+accounting epilog epilog-environment slurmctld running-config private-store mpi; with --nodes also
+node, clock, slurm-conf and alike: what measures a node is what measures others of its kind
 
 examples:
   joulemark doctor                       this machine
